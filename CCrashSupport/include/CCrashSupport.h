@@ -1,0 +1,86 @@
+// Crash capture for Linux: what a daemon embeds. This is the whole public face of the C target.
+//
+// Swift programs use the module `CrashReporting`, which calls these functions and turns records into reports at the next
+// start. C and C++ programs can use them directly; `symbolicate` reads the records that they leave.
+//
+//     struct crash_support_configuration configuration = {
+//         .size = sizeof configuration, .directory = "/var/lib/orderd/crashes/records",
+//         .service = "orderd", .release = "1.4.0", .environment = "production"};
+//     struct crash_support_error error;
+//     if (crash_support_start(&configuration, &error) != CRASH_SUPPORT_STARTED)
+//       fprintf(stderr, "no crash capture: %s: %s\n", error.what, strerror(error.number));
+//
+// Every function says whether it is async-signal-safe. All may be called from any thread.
+
+#ifndef CCRASHSUPPORT_H
+#define CCRASHSUPPORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct crash_support_configuration {
+  size_t size;              ///< sizeof(struct crash_support_configuration), so that the struct can grow
+  const char *directory;    ///< where the record is made; must exist, be ours and be writable by nobody else
+  const char *service;      ///< NULL: the executable's name
+  const char *release;      ///< NULL: none
+  const char *environment;  ///< NULL: "production"
+};
+
+enum crash_support_start_result {
+  CRASH_SUPPORT_STARTED = 0,
+  CRASH_SUPPORT_ALREADY_STARTED = 1,  ///< nothing was changed
+  CRASH_SUPPORT_FAILED = 2,           ///< nothing was changed; `error` says what stood in the way
+};
+
+struct crash_support_error {
+  int number;        ///< errno
+  const char *what;  ///< static text: the step that failed
+};
+
+/// Prepares the record and installs the handlers. Once per process: a second call changes nothing.
+///
+/// Copies what it is given. Holds no descriptor afterwards. Not async-signal-safe: allocates and takes the loader's lock.
+enum crash_support_start_result crash_support_start(const struct crash_support_configuration *configuration,
+                                                    struct crash_support_error *error);
+
+/// Gives the signals back to their former handlers and removes the record. Not async-signal-safe.
+void crash_support_stop(void);
+
+/// Copies the run's id (UUIDv7) to `run_id`. Returns 0, or -1 where nothing was started. Async-signal-safe.
+int crash_support_run_id(uint8_t run_id[16]);
+
+/// Sets the host program's own opaque id of the user; NULL forgets it.
+///
+/// Stored as it is, which is why something that is a person's address or number is refused.
+/// Returns 0; -1 where the id holds an e-mail address or a run of seven or more digits (nothing was stored).
+/// May be called before `crash_support_start`. Not async-signal-safe: takes a lock of its own.
+int crash_support_set_user(const char *id, size_t length);
+
+/// Sets what the program is doing: a route, a job. NULL forgets it. At most 256 bytes are kept, redacted.
+/// May be called before `crash_support_start`. Not async-signal-safe: takes a lock of its own.
+void crash_support_set_operation(const char *operation, size_t length);
+
+/// Sets a tag; a NULL value removes it. Keys up to 56 bytes, values up to 192 bytes, redacted.
+/// Returns 0; -1 where there are 50 tags already, or the key is empty or too long (nothing was stored).
+/// May be called before `crash_support_start`. Not async-signal-safe: takes a lock of its own.
+int crash_support_set_tag(const char *key, size_t key_length, const char *value, size_t value_length);
+
+/// Adds a breadcrumb to the ring of the last 128. Category up to 40 bytes (NULL for none), message up to 192, redacted.
+/// May be called before `crash_support_start`. Lock-free, and async-signal-safe.
+void crash_support_add_breadcrumb(const char *category, size_t category_length, const char *message,
+                                  size_t message_length);
+
+/// Records the images that were loaded since the start or the last call, so that the handler need not.
+///
+/// Worth a call after `dlopen`; without it the handler finds them itself. Costs 20 ns where nothing changed.
+/// Not async-signal-safe: takes the loader's lock.
+void crash_support_refresh_images(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,30 @@
+// swift-tools-version: 6.2
+
+import PackageDescription
+
+// No `unsafeFlags` anywhere: SwiftPM refuses a versioned dependency that has them. What they would be used for (warnings
+// as errors) comes from the command line of `make`.
+let swiftSettings: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+]
+let cSettings: [CSetting] = [.define("_GNU_SOURCE")]
+
+let package = Package(
+  name: "swift-crash-reporting",
+  products: [],
+  targets: [
+    // What a daemon embeds: glibc and the Swift runtime, nothing else.
+    .target(name: "CCrashFormat", cSettings: cSettings),
+    .target(name: "CSwiftRuntime", cSettings: cSettings),
+    .target(name: "CrashModel", dependencies: ["CCrashFormat", "CSwiftRuntime"], swiftSettings: swiftSettings),
+
+    // What reads crashes elsewhere.
+    .systemLibrary(
+      name: "CLibdw", pkgConfig: "libdw", providers: [.apt(["libdw-dev"]), .yum(["elfutils-devel"])]),
+  ],
+  cLanguageStandard: .gnu11,
+  cxxLanguageStandard: .gnucxx17
+)

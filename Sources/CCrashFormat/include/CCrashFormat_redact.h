@@ -1,0 +1,27 @@
+// The base redaction: four rules that every text of a user's passes before it is stored.
+
+#ifndef CCRASHFORMAT_REDACT_H
+#define CCRASHFORMAT_REDACT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// Copies `length` bytes of `text` to `output` with the four base rules applied: e-mail addresses and runs of seven or
+/// more digits become `[redacted]`, URL query strings are removed, absolute user paths become `~/…`. Hex tokens
+/// (addresses, build ids, UUIDs, symbols) stay whole.
+///
+/// Linear in `length`, no allocation, no state: async-signal-safe, and the same function that the Swift `Redactor`
+/// applies first. Applying it to its own output changes nothing.
+///
+/// - Returns: the number of bytes written, at most `capacity`. When the result does not fit, it is cut at a character
+///   boundary and never inside a token that was to be redacted; `*truncated` (may be NULL) then becomes 1.
+size_t crash_redact_base(const char *text, size_t length, char *output, size_t capacity, int *truncated);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
