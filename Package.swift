@@ -19,6 +19,7 @@ let package = Package(
     // What a daemon embeds: glibc and the Swift runtime, nothing else.
     .target(name: "CCrashFormat", cSettings: cSettings),
     .target(name: "CSwiftRuntime", cSettings: cSettings),
+    .target(name: "CCrashSupport", dependencies: ["CCrashFormat"], path: "CCrashSupport", cSettings: cSettings),
     .target(name: "CrashModel", dependencies: ["CCrashFormat", "CSwiftRuntime"], swiftSettings: swiftSettings),
 
     // What reads crashes elsewhere.
