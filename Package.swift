@@ -22,9 +22,18 @@ let package = Package(
     .target(name: "CCrashSupport", dependencies: ["CCrashFormat"], path: "CCrashSupport", cSettings: cSettings),
     .target(name: "CrashModel", dependencies: ["CCrashFormat", "CSwiftRuntime"], swiftSettings: swiftSettings),
 
+
     // What reads crashes elsewhere.
     .systemLibrary(
       name: "CLibdw", pkgConfig: "libdw", providers: [.apt(["libdw-dev"]), .yum(["elfutils-devel"])]),
+
+    // Tests. `RecordForge` makes records as the crash path would, damage included.
+    .target(
+      name: "RecordForge", dependencies: ["CCrashFormat", "CrashModel"], path: "Tests/RecordForge",
+      swiftSettings: swiftSettings),
+    .testTarget(
+      name: "CrashRecordTests", dependencies: ["CCrashFormat", "CrashModel", "RecordForge"],
+      swiftSettings: swiftSettings),
   ],
   cLanguageStandard: .gnu11,
   cxxLanguageStandard: .gnucxx17
