@@ -244,7 +244,8 @@ private func fullForge() -> RecordForge {
   @Test func sharedPathsDoNotGrow() throws {
     var forge = fullForge()
     forge.images = (0..<1_000).map {
-      .init(path: $0 == 0 ? String(repeating: "p", count: 4_000) : "", address: UInt64($0) << 20, size: 4096, buildID: [1])
+      .init(
+        path: $0 == 0 ? String(repeating: "p", count: 4_000) : "", address: UInt64($0) << 20, size: 4096, buildID: [1])
     }
     var bytes = forge.bytes()
     let images = Int(bytes.get(UInt64.self, at: 88 + 40 * 3 + 8))

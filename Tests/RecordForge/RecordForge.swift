@@ -76,7 +76,8 @@ public struct RecordForge {
       let offset = 4096 + body.count
       let capacity = max(1, (section.bytes.count + 4095) / 4096) * 4096
       body += section.bytes + [UInt8](repeating: 0, count: capacity - section.bytes.count)
-      let checksum = section.live ? 0 : section.bytes.withUnsafeBytes { crash_record_checksum(0, $0.baseAddress, $0.count) }
+      let checksum =
+        section.live ? 0 : section.bytes.withUnsafeBytes { crash_record_checksum(0, $0.baseAddress, $0.count) }
       header.put(
         crash_record_section(
           type: section.type, flags: section.live ? 1 : 0, offset: UInt64(offset), capacity: UInt64(capacity),
