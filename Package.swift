@@ -25,6 +25,12 @@ let package = Package(
     // What reads crashes elsewhere.
     .systemLibrary(
       name: "CLibdw", pkgConfig: "libdw", providers: [.apt(["libdw-dev"]), .yum(["elfutils-devel"])]),
+
+    // Tests.
+    .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: swiftSettings),
+    .testTarget(
+      name: "CrashModelTests", dependencies: ["CrashModel", "TestSupport"], exclude: ["Resources"],
+      swiftSettings: swiftSettings),
   ],
   cLanguageStandard: .gnu11,
   cxxLanguageStandard: .gnucxx17
