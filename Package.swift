@@ -22,6 +22,7 @@ let package = Package(
     // What a daemon embeds: glibc and the Swift runtime, nothing else.
     .target(name: "CCrashFormat", cSettings: cSettings),
     .target(name: "CSwiftRuntime", cSettings: cSettings),
+    .target(name: "CCrashSupport", dependencies: ["CCrashFormat"], path: "CCrashSupport", cSettings: cSettings),
     .target(name: "CrashModel", dependencies: ["CCrashFormat", "CSwiftRuntime"], swiftSettings: swiftSettings),
 
     // What reads crashes elsewhere.
@@ -41,6 +42,12 @@ let package = Package(
       name: "CrashGroupingTests", dependencies: ["CrashGrouping", "CrashModel"], swiftSettings: swiftSettings),
     .testTarget(
       name: "SymbolicateTests", dependencies: ["CrashFormats", "CrashModel", "symbolicate"],
+      swiftSettings: swiftSettings),
+
+    // Tests.
+    .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: swiftSettings),
+    .testTarget(
+      name: "CrashModelTests", dependencies: ["CrashModel", "TestSupport"], exclude: ["Resources"],
       swiftSettings: swiftSettings),
   ],
   cLanguageStandard: .gnu11,

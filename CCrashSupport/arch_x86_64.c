@@ -1,0 +1,139 @@
+#if defined(__x86_64__)
+
+#include "arch.h"
+
+// Async-signal-safe: a copy. DWARF's order is not the kernel's (psABI 3.6.2, figure 3.36).
+void crash_arch_columns(const ucontext_t *context, uint64_t columns[CRASH_ARCH_COLUMNS]) {
+  static const uint8_t order[CRASH_ARCH_COLUMNS] = {
+      REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
+      REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
+  for (unsigned i = 0; i < CRASH_ARCH_COLUMNS; i++) columns[i] = (uint64_t)context->uc_mcontext.gregs[order[i]];
+}
+
+// Async-signal-safe: a copy.
+void crash_arch_recorded(const ucontext_t *context, uint64_t values[CRASH_ARCH_RECORDED]) {
+  crash_arch_columns(context, values);
+  values[CRASH_ARCH_COLUMNS] = (uint64_t)context->uc_mcontext.gregs[REG_EFL];
+}
+
+// Async-signal-safe: fault-safe loads only. A call is `e8 rel32`, or `ff /2` with any addressing mode, which makes it two
+// to seven bytes long; the segment-override and REX prefixes in front change nothing for this test.
+int crash_arch_follows_call(uint64_t return_address) {
+  uint8_t code[8];
+  if (return_address < 8 || crash_safe_copy(code, return_address - 8, 8) != 8) return 0;
+  if (code[3] == 0xe8) return 1;
+  for (int length = 2; length <= 7; length++) {
+    const uint8_t *p = code + 8 - length;
+    if (p[0] != 0xff || (p[1] & 0x38) != 0x10) continue;
+    int mode = p[1] >> 6, base = p[1] & 7, has_sib = mode != 3 && base == 4;
+    int expected = 2 + has_sib;
+    if (mode == 1) expected += 1;
+    if (mode == 2 || (mode == 0 && base == 5)) expected += 4;
+    if (mode == 0 && has_sib && length > 2 && (p[2] & 7) == 5) expected += 4;
+    if (expected == length) return 1;
+  }
+  return 0;
+}
+
+// The two loads that may fault. Written as top-level assembly because the handler must know the exact address of the
+// instruction that may fault, and the compiler must not duplicate, move or inline it. `rep movsb` counts rcx down as it
+// goes, so that after a fault rcx tells how much is missing.
+__asm__(
+    ".text\n"
+    ".p2align 4\n"
+    ".globl crash_safe_load\n"
+    ".hidden crash_safe_load\n"
+    ".type crash_safe_load,@function\n"
+    "crash_safe_load:\n"
+    ".cfi_startproc\n"
+    ".hidden crash_safe_load_access\n"
+    "crash_safe_load_access:\n"
+    "  movq (%rdi), %rax\n"
+    "  movq %rax, (%rsi)\n"
+    "  movl $1, %eax\n"
+    "  ret\n"
+    ".hidden crash_safe_load_failed\n"
+    "crash_safe_load_failed:\n"
+    "  xorl %eax, %eax\n"
+    "  ret\n"
+    ".cfi_endproc\n"
+    ".size crash_safe_load,.-crash_safe_load\n"
+    ".globl crash_safe_load_access, crash_safe_load_failed\n"
+    ".p2align 4\n"
+    ".globl crash_safe_copy\n"
+    ".hidden crash_safe_copy\n"
+    ".type crash_safe_copy,@function\n"
+    "crash_safe_copy:\n"
+    ".cfi_startproc\n"
+    "  movq %rdx, %rcx\n"
+    ".hidden crash_safe_copy_access\n"
+    "crash_safe_copy_access:\n"
+    "  rep movsb\n"
+    ".hidden crash_safe_copy_failed\n"
+    "crash_safe_copy_failed:\n"
+    "  movq %rdx, %rax\n"
+    "  subq %rcx, %rax\n"
+    "  ret\n"
+    ".cfi_endproc\n"
+    ".size crash_safe_copy,.-crash_safe_copy\n"
+    ".globl crash_safe_copy_access, crash_safe_copy_failed\n"
+    // The recovery point: callee-saved registers, the stack pointer of the caller and the return address.
+    ".p2align 4\n"
+    ".globl crash_recovery_mark\n"
+    ".hidden crash_recovery_mark\n"
+    ".type crash_recovery_mark,@function\n"
+    "crash_recovery_mark:\n"
+    ".cfi_startproc\n"
+    "  movq %rbx, 0(%rdi)\n"
+    "  movq %rbp, 8(%rdi)\n"
+    "  movq %r12, 16(%rdi)\n"
+    "  movq %r13, 24(%rdi)\n"
+    "  movq %r14, 32(%rdi)\n"
+    "  movq %r15, 40(%rdi)\n"
+    "  leaq 8(%rsp), %rax\n"
+    "  movq %rax, 48(%rdi)\n"
+    "  movq (%rsp), %rax\n"
+    "  movq %rax, 56(%rdi)\n"
+    "  xorl %eax, %eax\n"
+    "  ret\n"
+    ".cfi_endproc\n"
+    ".size crash_recovery_mark,.-crash_recovery_mark\n"
+    ".p2align 4\n"
+    ".globl crash_recovery_resume\n"
+    ".hidden crash_recovery_resume\n"
+    ".type crash_recovery_resume,@function\n"
+    "crash_recovery_resume:\n"
+    ".cfi_startproc\n"
+    "  movq 0(%rdi), %rbx\n"
+    "  movq 8(%rdi), %rbp\n"
+    "  movq 16(%rdi), %r12\n"
+    "  movq 24(%rdi), %r13\n"
+    "  movq 32(%rdi), %r14\n"
+    "  movq 40(%rdi), %r15\n"
+    "  movq 48(%rdi), %rsp\n"
+    "  movl $1, %eax\n"
+    "  cld\n"
+    "  jmpq *56(%rdi)\n"
+    ".cfi_endproc\n"
+    ".size crash_recovery_resume,.-crash_recovery_resume\n");
+
+extern const char crash_safe_load_access[] __attribute__((visibility("hidden")));
+extern const char crash_safe_load_failed[] __attribute__((visibility("hidden")));
+extern const char crash_safe_copy_access[] __attribute__((visibility("hidden")));
+extern const char crash_safe_copy_failed[] __attribute__((visibility("hidden")));
+
+// Async-signal-safe: compares and sets one register of the interrupted context.
+int crash_safe_recover(ucontext_t *context) {
+  greg_t *pc = &context->uc_mcontext.gregs[REG_RIP];
+  if (*pc == (greg_t)(uintptr_t)crash_safe_load_access) {
+    *pc = (greg_t)(uintptr_t)crash_safe_load_failed;
+    return 1;
+  }
+  if (*pc == (greg_t)(uintptr_t)crash_safe_copy_access) {
+    *pc = (greg_t)(uintptr_t)crash_safe_copy_failed;
+    return 1;
+  }
+  return 0;
+}
+
+#endif

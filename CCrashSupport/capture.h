@@ -1,0 +1,44 @@
+// The state that start, scope and handlers share.
+
+#ifndef CCRASHSUPPORT_CAPTURE_H
+#define CCRASHSUPPORT_CAPTURE_H
+
+#include <stdint.h>
+
+#include "record.h"
+
+struct crash_capture {
+  struct crash_record record;
+  int32_t pid;  ///< of the process that owns the record
+  /// A word that reads 1 in the process that owns the record and 0 everywhere else, its forked children included: it is
+  /// in a page that the kernel wipes in a child (MADV_WIPEONFORK). Points to a constant 0 before the start.
+  const volatile uint32_t *owner;
+};
+
+extern struct crash_capture crash_capture;
+
+/// Whether this process has a record. False in a child made by fork, where the record is not mapped: nothing may touch it
+/// there. Async-signal-safe.
+static inline int crash_capture_is_owner(void) { return *crash_capture.owner != 0; }
+
+/// Installs the handlers of the seven signals, keeping what was there. Returns 0, or -1 with nothing changed.
+/// Not async-signal-safe.
+int crash_handlers_install(void);
+
+/// Gives every signal that still is ours back to its former handler. Async-signal-safe.
+void crash_handlers_remove(void);
+
+/// Moves what was set before the start into the record. Not async-signal-safe: takes the scope's lock.
+void crash_scope_attach(struct crash_record *record);
+
+/// Stops writing to the record. Not async-signal-safe: takes the scope's lock.
+void crash_scope_detach(void);
+
+/// Makes the scope's lock usable in a child made by fork, where the thread that held it does not exist.
+void crash_scope_after_fork(void);
+
+/// Stores a text that the host gave about itself, unredacted and cut at `capacity`. Not async-signal-safe.
+void crash_scope_set_identity(struct crash_record *record, const char *service, const char *release,
+                              const char *environment);
+
+#endif

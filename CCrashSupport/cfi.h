@@ -1,0 +1,41 @@
+// Call frame information: from a register file in one function to the register file of its caller.
+//
+// An interpreter for the DWARF call frame instructions in `.eh_frame`, which compilers for both architectures emit for
+// every function, frame pointer or not. Specification: DWARF 5 section 6.4; the LSB for the differences of `.eh_frame`
+// (augmentations, pointer encodings, the sorted table in `.eh_frame_hdr`).
+
+#ifndef CCRASHSUPPORT_CFI_H
+#define CCRASHSUPPORT_CFI_H
+
+#include <stdint.h>
+
+#include "arch.h"
+#include "images.h"
+
+/// The registers of one function activation, by DWARF column.
+struct crash_registers {
+  uint64_t values[CRASH_ARCH_COLUMNS];
+  uint32_t known;  ///< one bit for each column whose value is known
+};
+
+enum crash_cfi_result {
+  CRASH_CFI_STEPPED = 0,
+  CRASH_CFI_OUTERMOST = 1,   ///< the information says that there is no caller
+  CRASH_CFI_MISSING = 2,     ///< no information for this address
+  CRASH_CFI_UNREADABLE = 3,  ///< the information is damaged or uses what this interpreter does not know
+  CRASH_CFI_NO_STACK = 4,    ///< the stack could not be read
+};
+
+/// Replaces `registers` by those of the caller.
+///
+/// `lookup_pc` selects the row: the pc itself in the innermost frame and behind a signal, one less for a return address.
+/// `*signal_frame` becomes 1 when the function is a signal trampoline, whose caller is an interrupted instruction and not
+/// a call. On any result but CRASH_CFI_STEPPED `registers` is unchanged. Async-signal-safe: reads memory with fault-safe
+/// loads, and writes only its arguments and a cache of its own, which is why one thread at a time may be inside.
+enum crash_cfi_result crash_cfi_step(const struct crash_record *record, uint64_t lookup_pc,
+                                     struct crash_registers *registers, int *signal_frame);
+
+/// Forgets cached rows. Async-signal-safe.
+void crash_cfi_reset(void);
+
+#endif

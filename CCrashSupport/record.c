@@ -1,0 +1,227 @@
+#include "record.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "arch.h"
+#include "syscalls.h"
+
+// Where the file is, for publishing and discarding. Names are relative to a directory that may have been renamed since,
+// so both steps open the directory again by path; a record whose folder is gone simply stays where it went.
+static char directory_path[PATH_MAX];
+static char temporary_name[48];
+static char final_name[48];
+
+static int fail(struct crash_support_error *error, const char *what) {
+  error->number = errno;
+  error->what = what;
+  return -1;
+}
+
+// RFC 9562: 48 bits of milliseconds, version 7, variant 10, the rest random.
+static int make_uuid_v7(uint8_t uuid[16]) {
+  if (getrandom(uuid, 16, 0) != 16) return -1;
+  uint64_t milliseconds = (uint64_t)(crash_clock_ns(CLOCK_REALTIME) / 1000000);
+  for (int i = 0; i < 6; i++) uuid[i] = (uint8_t)(milliseconds >> (40 - 8 * i));
+  uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x70);
+  uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
+  return 0;
+}
+
+static void hex(char *output, const uint8_t *bytes, size_t count) {
+  static const char digits[] = "0123456789abcdef";
+  for (size_t i = 0; i < count; i++) {
+    output[2 * i] = digits[bytes[i] >> 4];
+    output[2 * i + 1] = digits[bytes[i] & 15];
+  }
+  output[2 * count] = 0;
+}
+
+struct plan {
+  uint32_t type, flags;
+  size_t capacity;
+};
+
+static size_t pages(size_t bytes) {
+  // 4 KiB whatever the machine's page size: the offsets are part of the format, mapping happens once for the whole file.
+  return (bytes + CRASH_RECORD_HEADER_SIZE - 1) / CRASH_RECORD_HEADER_SIZE * CRASH_RECORD_HEADER_SIZE;
+}
+
+int crash_record_create(struct crash_record *record, const char *directory, size_t image_capacity,
+                        size_t path_capacity, struct crash_support_error *error) {
+  const struct plan plan[] = {
+      {CRASH_SECTION_PROCESS, 0, sizeof(struct crash_record_process)},
+      {CRASH_SECTION_SCOPE, CRASH_SECTION_FLAG_LIVE, sizeof(struct crash_record_scope)},
+      {CRASH_SECTION_BREADCRUMBS, CRASH_SECTION_FLAG_LIVE, sizeof(struct crash_record_breadcrumbs)},
+      {CRASH_SECTION_IMAGES, 0, image_capacity * sizeof(struct crash_record_image)},
+      {CRASH_SECTION_PATHS, 0, path_capacity},
+      {CRASH_SECTION_SIGNAL, 0, sizeof(struct crash_record_signal)},
+      {CRASH_SECTION_THREADS, 0, CRASH_THREAD_CAPACITY * sizeof(struct crash_record_thread)},
+      {CRASH_SECTION_FRAMES, 0, CRASH_FRAME_CAPACITY * sizeof(struct crash_record_frame)},
+      {CRASH_SECTION_REGISTERS, 0, CRASH_REGISTER_SET_CAPACITY * sizeof(struct crash_record_registers)},
+      {CRASH_SECTION_MESSAGES, 0, CRASH_RECORD_MESSAGE_COUNT * sizeof(struct crash_record_message)},
+      {CRASH_SECTION_NOTES, 0, CRASH_RECORD_NOTE_COUNT * sizeof(struct crash_record_note)},
+  };
+  const size_t count = sizeof plan / sizeof plan[0];
+  memset(record, 0, sizeof *record);
+
+  size_t length = strlen(directory);
+  if (length == 0 || length >= sizeof directory_path) {
+    errno = length ? ENAMETOOLONG : EINVAL;
+    return fail(error, "the path of the directory for records");
+  }
+
+  size_t size = CRASH_RECORD_HEADER_SIZE;
+  for (size_t i = 0; i < count; i++) size += pages(plan[i].capacity);
+
+  int folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  if (folder < 0) return fail(error, "opening the directory for records");
+  // Records hold what a process knew. In a folder that others can write to, they could be swapped for a link.
+  struct stat status;
+  if (fstat(folder, &status) != 0) {
+    fail(error, "reading the directory's owner and mode");
+    close(folder);
+    return -1;
+  }
+  if (status.st_uid != geteuid() || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    close(folder);
+    errno = EPERM;
+    return fail(error, "the directory for records must be owned by this user and writable by nobody else");
+  }
+
+  uint8_t run_id[16], entropy[16];
+  if (make_uuid_v7(run_id) != 0 || getrandom(entropy, sizeof entropy, 0) != (ssize_t)sizeof entropy) {
+    fail(error, "asking the kernel for random bytes");
+    close(folder);
+    return -1;
+  }
+  char digits[33];
+  hex(digits, run_id, 16);
+  snprintf(final_name, sizeof final_name, "%s.crashrecord", digits);
+  snprintf(temporary_name, sizeof temporary_name, ".%s.tmp", digits);
+
+  int file = openat(folder, temporary_name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (file < 0) {
+    fail(error, "creating the record");
+    close(folder);
+    return -1;
+  }
+  const char *step = NULL;
+  void *memory = MAP_FAILED;
+  if (flock(file, LOCK_EX | LOCK_NB) != 0) {
+    step = "locking the record";
+  } else if ((errno = posix_fallocate(file, 0, (off_t)size)) != 0) {
+    // Not ftruncate: a sparse file answers a store with SIGBUS when the disk is full, which is when it is needed.
+    step = "reserving disk space for the record";
+  } else if ((memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0)) == MAP_FAILED) {
+    step = "mapping the record";
+  }
+  if (step) {
+    fail(error, step);
+    unlinkat(folder, temporary_name, 0);
+    close(file);
+    close(folder);
+    return -1;
+  }
+  // A child made by fork must neither hold the lock that says "alive" nor write into its parent's record.
+  madvise(memory, size, MADV_DONTFORK);
+  close(file);
+  close(folder);
+  memcpy(directory_path, directory, length + 1);
+
+  record->header = memory;
+  record->size = size;
+  struct crash_record_header *header = record->header;
+  memcpy(header->magic, CRASH_RECORD_MAGIC, sizeof header->magic);
+  header->version = CRASH_RECORD_VERSION;
+  header->header_size = CRASH_RECORD_HEADER_SIZE;
+  header->file_size = size;
+  header->architecture = CRASH_ARCH_MACHINE;
+  header->section_count = (uint32_t)count;
+  memcpy(header->run_id, run_id, 16);
+  memcpy(header->report_entropy, entropy, 16);
+  header->fixed_checksum = crash_record_checksum(0, header, offsetof(struct crash_record_header, fixed_checksum));
+
+  size_t offset = CRASH_RECORD_HEADER_SIZE;
+  void *base[CRASH_RECORD_MAX_SECTIONS] = {0};
+  for (size_t i = 0; i < count; i++) {
+    header->sections[i] = (struct crash_record_section){
+        .type = plan[i].type, .flags = plan[i].flags, .offset = offset, .capacity = pages(plan[i].capacity)};
+    base[plan[i].type] = (char *)memory + offset;
+    offset += pages(plan[i].capacity);
+  }
+  record->process = base[CRASH_SECTION_PROCESS];
+  record->scope = base[CRASH_SECTION_SCOPE];
+  record->breadcrumbs = base[CRASH_SECTION_BREADCRUMBS];
+  record->images = base[CRASH_SECTION_IMAGES];
+  record->image_capacity = pages(image_capacity * sizeof(struct crash_record_image)) / sizeof(struct crash_record_image);
+  record->paths = base[CRASH_SECTION_PATHS];
+  record->path_capacity = pages(path_capacity);
+  record->signal = base[CRASH_SECTION_SIGNAL];
+  record->threads = base[CRASH_SECTION_THREADS];
+  record->frames = base[CRASH_SECTION_FRAMES];
+  record->registers = base[CRASH_SECTION_REGISTERS];
+  record->messages = base[CRASH_SECTION_MESSAGES];
+  record->notes = base[CRASH_SECTION_NOTES];
+  // Live sections count from the first moment: their slots guard themselves.
+  crash_record_commit(record, CRASH_SECTION_SCOPE, sizeof(struct crash_record_scope));
+  crash_record_commit(record, CRASH_SECTION_BREADCRUMBS, sizeof(struct crash_record_breadcrumbs));
+  return 0;
+}
+
+int crash_record_publish(struct crash_record *record, struct crash_support_error *error) {
+  (void)record;
+  int folder = open(directory_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  if (folder < 0) return fail(error, "opening the directory for records");
+  int result = renameat(folder, temporary_name, folder, final_name);
+  if (result != 0) fail(error, "naming the record");
+  close(folder);
+  return result;
+}
+
+void crash_record_remove_file(void) {
+  int folder = open(directory_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  if (folder >= 0) {
+    unlinkat(folder, temporary_name, 0);
+    unlinkat(folder, final_name, 0);
+    close(folder);
+  }
+}
+
+void crash_record_discard(struct crash_record *record) {
+  crash_record_remove_file();
+  munmap(record->header, record->size);
+  memset(record, 0, sizeof *record);
+}
+
+void crash_record_commit(struct crash_record *record, enum crash_record_section_type type, size_t length) {
+  for (uint32_t i = 0; i < record->header->section_count; i++) {
+    struct crash_record_section *section = &record->header->sections[i];
+    if (section->type != (uint32_t)type) continue;
+    // A section can be committed again (images grow); while its words disagree it must not be believed.
+    __atomic_store_n(&section->commit, CRASH_SECTION_OPEN, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    section->length = length;
+    section->checksum = section->flags & CRASH_SECTION_FLAG_LIVE
+                            ? 0
+                            : crash_record_checksum(0, (const char *)record->header + section->offset, length);
+    __atomic_store_n(&section->commit, CRASH_SECTION_COMMITTED, __ATOMIC_RELEASE);
+    return;
+  }
+}
+
+void crash_record_note(struct crash_record *record, uint32_t kind, uint32_t stage, uint64_t value, uint64_t address) {
+  // A thread that crashes second adds its note while the first one works: the index is taken atomically.
+  uint32_t index = __atomic_fetch_add(&record->note_count, 1, __ATOMIC_RELAXED);
+  if (index >= CRASH_RECORD_NOTE_COUNT) return;
+  record->notes[index] = (struct crash_record_note){kind, stage, value, address};
+}

@@ -1,0 +1,64 @@
+// The record: one mapped, fully allocated file per process run, complete before anything goes wrong.
+
+#ifndef CCRASHSUPPORT_RECORD_H
+#define CCRASHSUPPORT_RECORD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "CCrashFormat.h"
+#include "CCrashSupport.h"
+
+/// Room in the record.
+enum {
+  CRASH_THREAD_CAPACITY = 16,
+  CRASH_TOP_FRAMES = 512,
+  CRASH_BOTTOM_FRAMES = 128,
+  CRASH_FRAME_CAPACITY = CRASH_TOP_FRAMES + CRASH_BOTTOM_FRAMES,
+  CRASH_REGISTER_SET_CAPACITY = CRASH_THREAD_CAPACITY,
+};
+
+/// The mapped record and its sections, as pointers that the crash path can use at once.
+struct crash_record {
+  struct crash_record_header *header;
+  size_t size;
+  struct crash_record_process *process;
+  struct crash_record_scope *scope;
+  struct crash_record_breadcrumbs *breadcrumbs;
+  struct crash_record_image *images;
+  size_t image_capacity;
+  char *paths;
+  size_t path_capacity;
+  struct crash_record_signal *signal;
+  struct crash_record_thread *threads;
+  struct crash_record_frame *frames;
+  struct crash_record_registers *registers;
+  struct crash_record_message *messages;
+  struct crash_record_note *notes;
+  uint32_t note_count;
+};
+
+/// Makes, locks, allocates and maps a record under `directory`, still under a temporary name.
+///
+/// The lock (`flock`) is held by the open file description, which the mapping keeps alive after the descriptor is
+/// closed: it says "alive" until the process ends or unmaps, and costs the host no descriptor. Returns 0, or -1 with
+/// `error` filled in and nothing left behind. Not async-signal-safe.
+int crash_record_create(struct crash_record *record, const char *directory, size_t image_capacity,
+                        size_t path_capacity, struct crash_support_error *error);
+
+/// Gives the record its final name, after which others may see it. Returns 0 or -1 with `error`. Not async-signal-safe.
+int crash_record_publish(struct crash_record *record, struct crash_support_error *error);
+
+/// Removes the record's file under whatever name it has. Not async-signal-safe.
+void crash_record_remove_file(void);
+
+/// Removes the file and unmaps the record, which nobody else may be using yet. Not async-signal-safe.
+void crash_record_discard(struct crash_record *record);
+
+/// Seals a section: length, checksum, and only then the commit word. Async-signal-safe.
+void crash_record_commit(struct crash_record *record, enum crash_record_section_type type, size_t length);
+
+/// Adds a note; drops it where there is no room. Async-signal-safe.
+void crash_record_note(struct crash_record *record, uint32_t kind, uint32_t stage, uint64_t value, uint64_t address);
+
+#endif

@@ -1,0 +1,155 @@
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "CCrashSupport.h"
+#include "capture.h"
+#include "handlers.h"
+#include "images.h"
+#include "message.h"
+#include "process_info.h"
+#include "signal_stacks.h"
+
+static const uint32_t nobody;
+struct crash_capture crash_capture = {.owner = &nobody};
+
+static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
+static int process_hooks_registered;
+
+// How much room for images that are loaded after the start: plug-ins, NSS modules, a locale's converters.
+#define SPARE_IMAGES 64u
+#define SPARE_PATH_BYTES (16u * 1024)
+
+// The child starts without a record: its pages are not mapped there. It may call `crash_support_start` itself.
+static void in_forked_child(void) {
+  static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+  memcpy(&start_lock, &fresh, sizeof start_lock);
+  crash_scope_after_fork();
+  crash_handlers_reset();
+  crash_capture.owner = &nobody;
+  memset(&crash_capture.record, 0, sizeof crash_capture.record);
+}
+
+static void at_exit(void) {
+  if (crash_capture_is_owner() && getpid() == crash_capture.pid)
+    __atomic_store_n(&crash_capture.record.header->run_state, CRASH_RUN_EXITED, __ATOMIC_RELEASE);
+}
+
+static int fail(struct crash_support_error *error, const char *what, int number) {
+  error->number = number;
+  error->what = what;
+  return -1;
+}
+
+// The word that a forked child reads as 0. A kernel without MADV_WIPEONFORK (before 4.14) leaves it at 1 there; then
+// `in_forked_child` sets the pointer back, which covers everything but a raw clone.
+static const volatile uint32_t *make_owner_word(void) {
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  volatile uint32_t *word = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (word == MAP_FAILED) return NULL;
+  madvise((void *)word, page, MADV_WIPEONFORK);
+  *word = 1;
+  return word;
+}
+
+static void release_owner_word(const volatile uint32_t *word) {
+  if (word && word != &nobody) munmap((void *)(uintptr_t)word, (size_t)sysconf(_SC_PAGESIZE));
+}
+
+static int start(const struct crash_support_configuration *configuration, struct crash_support_error *error) {
+  // A process that gained rights by setuid must not write where the user who started it says.
+  if (getauxval(AT_SECURE)) return fail(error, "the process runs with rights that its user does not have", EPERM);
+  if (configuration->size < sizeof *configuration || !configuration->directory)
+    return fail(error, "the configuration", EINVAL);
+
+  size_t images, path_bytes;
+  crash_images_reset();
+  crash_images_measure(&images, &path_bytes);
+  struct crash_record record;
+  if (crash_record_create(&record, configuration->directory, images + SPARE_IMAGES, path_bytes + SPARE_PATH_BYTES,
+                          error) != 0)
+    return -1;
+  crash_process_record(&record);
+  crash_images_record(&record);
+  const char *executable = strrchr(record.process->executable, '/');
+  crash_scope_set_identity(&record, configuration->service ? configuration->service : executable ? executable + 1 : "",
+                           configuration->release, configuration->environment ? configuration->environment : "production");
+
+  const volatile uint32_t *owner = make_owner_word();
+  if (!owner) {
+    fail(error, "a page for the state that children must not inherit", errno);
+    crash_record_discard(&record);
+    return -1;
+  }
+  if (crash_record_publish(&record, error) != 0) {
+    crash_record_discard(&record);
+    release_owner_word(owner);
+    return -1;
+  }
+  if (!process_hooks_registered) {
+    // In this order, and before the handlers: a fork or an exit between the steps finds everything that it needs.
+    pthread_atfork(NULL, NULL, in_forked_child);
+    atexit(at_exit);
+    process_hooks_registered = 1;
+  }
+  crash_message_prepare();
+  crash_signal_stack_arm();
+  crash_handlers_reset();
+  crash_deadline_prepare();
+  crash_capture.record = record;
+  crash_capture.pid = (int32_t)getpid();
+  crash_capture.owner = owner;
+  if (crash_handlers_install() != 0) {
+    fail(error, "installing the signal handlers", errno);
+    crash_capture.owner = &nobody;
+    crash_deadline_remove();
+    crash_record_discard(&crash_capture.record);
+    release_owner_word(owner);
+    return -1;
+  }
+  crash_scope_attach(&crash_capture.record);
+  __atomic_store_n(&crash_capture.record.header->run_state, CRASH_RUN_ALIVE, __ATOMIC_RELEASE);
+  return 0;
+}
+
+enum crash_support_start_result crash_support_start(const struct crash_support_configuration *configuration,
+                                                    struct crash_support_error *error) {
+  struct crash_support_error ignored;
+  if (!error) error = &ignored;
+  *error = (struct crash_support_error){0, ""};
+  enum crash_support_start_result result = CRASH_SUPPORT_ALREADY_STARTED;
+  pthread_mutex_lock(&start_lock);
+  if (!crash_capture_is_owner()) result = start(configuration, error) == 0 ? CRASH_SUPPORT_STARTED : CRASH_SUPPORT_FAILED;
+  pthread_mutex_unlock(&start_lock);
+  return result;
+}
+
+void crash_support_stop(void) {
+  pthread_mutex_lock(&start_lock);
+  if (crash_capture_is_owner()) {
+    crash_handlers_remove();
+    crash_scope_detach();
+    crash_deadline_remove();
+    crash_capture.owner = &nobody;
+    // The memory stays mapped: another thread may be inside a setter. Without a name it ends with the process.
+    crash_record_remove_file();
+  }
+  pthread_mutex_unlock(&start_lock);
+}
+
+int crash_support_run_id(uint8_t run_id[16]) {
+  if (!crash_capture_is_owner()) return -1;
+  memcpy(run_id, crash_capture.record.header->run_id, 16);
+  return 0;
+}
+
+void crash_support_refresh_images(void) {
+  if (!crash_capture_is_owner() || !crash_images_changed()) return;
+  pthread_mutex_lock(&start_lock);
+  if (crash_capture_is_owner()) crash_images_record(&crash_capture.record);
+  pthread_mutex_unlock(&start_lock);
+}
