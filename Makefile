@@ -1,0 +1,39 @@
+# make demo   installs what is missing, builds, crashes the sample in all its ways, shows what comes out
+# make test   installs what is missing, runs every test
+#
+# Warnings are errors here and not in the manifest: SwiftPM refuses a versioned dependency with unsafe flags.
+
+SHELL := /bin/bash
+STRICT := -Xswiftc -warnings-as-errors -Xcc -Wall -Xcc -Wextra -Xcc -Werror
+SWIFT ?= swift
+
+.PHONY: demo test bench lint build packages samples clean
+
+demo: packages
+	$(SWIFT) build $(STRICT) -c release --product symbolicate
+	samples/demo
+
+test: packages lint samples
+	$(SWIFT) test $(STRICT)
+
+bench: packages
+	$(SWIFT) build $(STRICT) -c release
+	Benchmarks/run
+
+lint:
+	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests samples
+
+build: packages
+	$(SWIFT) build $(STRICT)
+
+# The sample service in the four ways in which services are built; the end-to-end tests crash all of them.
+samples:
+	samples/build-orderd
+
+# Debian and Ubuntu. Elsewhere: elfutils, libunwind and simdjson with their headers, by whatever name they have there.
+packages:
+	@.ci/install-packages
+
+clean:
+	$(SWIFT) package clean
+	rm -rf .build/orderd

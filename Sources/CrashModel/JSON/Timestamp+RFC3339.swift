@@ -1,0 +1,172 @@
+extension Timestamp {
+  private static let nanosecondsPerSecond: Int64 = 1_000_000_000
+  private static let secondsPerDay: Int64 = 86_400
+
+  /// RFC 3339 in UTC with milliseconds (later digits are dropped): `2026-11-30T05:12:33.042Z`.
+  ///
+  /// No call of the C library: those follow the time zone of the process, or need a `struct tm` and a locale.
+  public var rfc3339: String {
+    let milliseconds = rawValue.flooredQuotient(by: 1_000_000)
+    let seconds = milliseconds.flooredQuotient(by: 1_000)
+    let days = seconds.flooredQuotient(by: Self.secondsPerDay)
+    let date = CivilDate(daysSince1970: days)
+    let secondOfDay = seconds - days * Self.secondsPerDay
+
+    var text = ""
+    text.reserveCapacity(24)
+    func append(_ value: Int64, width: Int) {
+      let digits = String(value)
+      text += String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
+    }
+    append(date.year, width: 4)
+    text += "-"
+    append(date.month, width: 2)
+    text += "-"
+    append(date.day, width: 2)
+    text += "T"
+    append(secondOfDay / 3_600, width: 2)
+    text += ":"
+    append(secondOfDay / 60 % 60, width: 2)
+    text += ":"
+    append(secondOfDay % 60, width: 2)
+    text += "."
+    append(milliseconds - seconds * 1_000, width: 3)
+    text += "Z"
+    return text
+  }
+
+  /// Reads RFC 3339: any number of digits of a second (nanoseconds are kept), `Z` or an offset; a leap second counts as
+  /// the first moment of the next minute.
+  ///
+  /// - Returns: nil for anything else, for dates that no calendar has, and for those that 64 bits of nanoseconds do not
+  ///   reach (before September 1677, after April 2262).
+  public init?(rfc3339 text: String) {
+    var scanner = DigitScanner(text)
+    guard let year = scanner.number(digits: 4), scanner.skip("-"),
+      let month = scanner.number(digits: 2), scanner.skip("-"),
+      let day = scanner.number(digits: 2), scanner.skip("T") || scanner.skip("t") || scanner.skip(" "),
+      let hour = scanner.number(digits: 2), scanner.skip(":"),
+      let minute = scanner.number(digits: 2), scanner.skip(":"),
+      let second = scanner.number(digits: 2),
+      1...12 ~= month, 1...CivilDate.days(inMonth: month, of: year) ~= day,
+      hour < 24, minute < 60, second <= 60
+    else { return nil }
+
+    var nanoseconds: Int64 = 0
+    if scanner.skip(".") {
+      guard let fraction = scanner.fraction() else { return nil }
+      nanoseconds = fraction
+    }
+    var offset: Int64 = 0
+    if !(scanner.skip("Z") || scanner.skip("z")) {
+      let isNegative = scanner.skip("-")
+      guard isNegative || scanner.skip("+"), let hours = scanner.number(digits: 2), scanner.skip(":"),
+        let minutes = scanner.number(digits: 2), hours < 24, minutes < 60
+      else { return nil }
+      offset = (hours * 60 + minutes) * 60 * (isNegative ? -1 : 1)
+    }
+    guard scanner.isAtEnd else { return nil }
+    // Seconds of four-digit years are far from the limits of 64 bits; their nanoseconds are not.
+    let days = CivilDate(year: year, month: month, day: day).daysSince1970
+    let seconds = days * Self.secondsPerDay + hour * 3_600 + minute * 60 + second - offset
+    // The product may lie just below the range and the sum in it, so the last second before 1970 is borrowed.
+    let (whole, borrowed) = seconds < 0 ? (seconds + 1, nanoseconds - Self.nanosecondsPerSecond) : (seconds, nanoseconds)
+    let (product, overflow) = whole.multipliedReportingOverflow(by: Self.nanosecondsPerSecond)
+    guard !overflow else { return nil }
+    let (sum, sumOverflow) = product.addingReportingOverflow(borrowed)
+    guard !sumOverflow else { return nil }
+    self.init(rawValue: sum)
+  }
+}
+
+/// A date of the proleptic Gregorian calendar.
+private struct CivilDate {
+  var year: Int64
+  var month: Int64
+  var day: Int64
+
+  init(year: Int64, month: Int64, day: Int64) {
+    self.year = year
+    self.month = month
+    self.day = day
+  }
+
+  /// Years are counted from March, so that the leap day is the last one of a year, and in eras of 400 years, which all
+  /// have 146,097 days; 719,468 days lie between 0000-03-01 and 1970-01-01.
+  init(daysSince1970 days: Int64) {
+    let shifted = days + 719_468
+    let era = shifted.flooredQuotient(by: 146_097)
+    let dayOfEra = shifted - era * 146_097
+    let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+    let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+    let monthFromMarch = (5 * dayOfYear + 2) / 153
+    day = dayOfYear - (153 * monthFromMarch + 2) / 5 + 1
+    month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9
+    year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+  }
+
+  var daysSince1970: Int64 {
+    let shiftedYear = month <= 2 ? year - 1 : year
+    let era = shiftedYear.flooredQuotient(by: 400)
+    let yearOfEra = shiftedYear - era * 400
+    let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
+    return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
+  }
+
+  static func days(inMonth month: Int64, of year: Int64) -> Int64 {
+    switch month {
+    case 2: year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
+    case 4, 6, 9, 11: 30
+    default: 31
+    }
+  }
+}
+
+private struct DigitScanner {
+  private var rest: Substring.UTF8View
+
+  init(_ text: String) { rest = text[...].utf8 }
+
+  var isAtEnd: Bool { rest.isEmpty }
+
+  mutating func skip(_ character: Unicode.Scalar) -> Bool {
+    guard rest.first == UInt8(ascii: character) else { return false }
+    rest.removeFirst()
+    return true
+  }
+
+  mutating func number(digits: Int) -> Int64? {
+    var value: Int64 = 0
+    for _ in 0..<digits {
+      guard let digit = digit() else { return nil }
+      value = value * 10 + digit
+    }
+    return value
+  }
+
+  /// The digits behind the point, as nanoseconds; nil where there are none.
+  mutating func fraction() -> Int64? {
+    guard var value = digit() else { return nil }
+    var count = 1
+    while let digit = digit() {
+      if count < 9 { value = value * 10 + digit }
+      count = min(count + 1, 9)
+    }
+    for _ in count..<9 { value *= 10 }
+    return value
+  }
+
+  private mutating func digit() -> Int64? {
+    guard let byte = rest.first, UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte else { return nil }
+    rest.removeFirst()
+    return Int64(byte - UInt8(ascii: "0"))
+  }
+}
+
+extension Int64 {
+  /// The quotient rounded towards negative infinity, so that moments before 1970 count the same way.
+  fileprivate func flooredQuotient(by divisor: Int64) -> Int64 {
+    let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
+    return remainder < 0 ? quotient - 1 : quotient
+  }
+}

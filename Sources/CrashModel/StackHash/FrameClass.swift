@@ -1,0 +1,174 @@
+/// Whose code a frame runs, and how that was decided.
+public struct FrameClass: Hashable, Sendable {
+  public enum Kind: String, Hashable, Sendable {
+    /// A pseudo-function of the compiler that names a failed check.
+    case trap
+    /// The application's own code.
+    case app
+    /// A dependency that the application builds.
+    case lib
+    /// The Swift runtime, its standard libraries, the system.
+    case runtime = "rt"
+    /// Nothing is known, or what is known names another function than the one that ran.
+    case unknown = "unk"
+  }
+
+  public var kind: Kind
+  /// Module and canonical name, as they go into the hash; nil for code that nobody wrote.
+  public var name: String?
+  /// The rule that decided, in words.
+  public var rule: String
+}
+
+/// Decides the classes of a stack's frames.
+struct FrameClassifier {
+  /// Modules of the application itself.
+  let applicationModules: Set<String>
+  let images: [Image]
+  /// Images in which some frame has debug information: there a function without any is nobody's.
+  let describedImages: Set<Int>
+
+  init(applicationModules: Set<String>, images: [Image], frames: [SymbolicatedFrame]) {
+    self.applicationModules = applicationModules
+    self.images = images
+    describedImages = Set(frames.filter(\.hasDebugInformation).compactMap(\.captured.imageIndex))
+  }
+
+  /// Modules of the toolchain.
+  private static let standardModules: Set<String> = [
+    "Swift", "_Concurrency", "_StringProcessing", "_RegexParser", "_Differentiation", "_Backtracing", "_Volatile",
+    "SwiftOnoneSupport", "Synchronization", "Observation", "Distributed", "Runtime", "Foundation",
+    "FoundationEssentials", "FoundationInternationalization", "FoundationNetworking", "FoundationXML", "Dispatch",
+    "Glibc", "Musl", "Builtin", "__C", "__C_Synthesized", "Cxx", "CxxStdlib", "XCTest", "Testing", "RegexBuilder",
+  ]
+
+  /// Parts of a path that a dependency's sources are checked out below.
+  private static let dependencyFolders = ["/checkouts/", "/vendor/", "/third_party/", "/SourcePackages/", "/node_modules/"]
+
+  /// Starts of the names of C and C++ functions of the runtimes, which a static executable has in its own image.
+  private static let runtimePrefixes = [
+    "swift_", "_swift_", "__swift_", "_ZN5swift", "_ZNK5swift", "_dispatch_", "dispatch_", "__DISPATCH", "pthread_",
+    "__pthread", "_pthread", "__libc_", "__GI_", "_int_", "__cxa_", "__gxx_", "__gnu_", "_ZSt", "_ZNSt", "_ZNKSt",
+    "_ZN9__gnu", "_ZN10__cxxabiv1", "_Znw", "_Zna", "_Zdl", "_Zda", "std::", "__restore_rt", "__stack_chk", "__fortify",
+    "__chk_fail", "__assert_fail", "__malloc", "malloc_", "_IO_", "__memcpy", "__memmove", "__memset", "__str",
+    "_Unwind_", "__run_exit_handlers", "crash_support_thread_start", "_CFRunLoop", "CFRunLoop", "__CFRunLoop",
+  ]
+  private static let runtimeNames: Set<String> = [
+    "abort", "raise", "gsignal", "malloc", "free", "calloc", "realloc", "memcpy", "memmove", "memset", "memcmp", "strlen",
+    "strcpy", "strcmp", "strncpy", "strcat", "printf", "start_thread", "clone", "clone3", "_start", "__clone", "exit",
+    "kill", "tgkill", "pause", "nanosleep", "clock_nanosleep", "poll", "epoll_wait", "read", "write", "qsort", "qsort_r",
+    "__tls_get_addr", "_dl_fini", "tcache_thread_shutdown", "arena_thread_freeres", "__exit_thread",
+  ]
+  private static let systemFolders = ["/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"]
+  private static let systemImages = [
+    "libc.", "libc-", "libm.", "libm-", "libpthread", "libdl.", "libdl-", "libstdc++", "libgcc_s", "ld-linux", "ld-",
+    "linux-vdso", "libswift", "lib_", "libdispatch", "libBlocksRuntime", "libFoundation", "libc++", "libjemalloc",
+    "libtcmalloc", "libasan", "libtsan",
+  ]
+
+  func classify(_ frame: SymbolicatedFrame, caller: SymbolicatedFrame?) -> FrameClass {
+    guard let raw = frame.rawFunction ?? frame.function, !raw.isEmpty else {
+      return FrameClass(kind: .unknown, name: nil, rule: "no symbol")
+    }
+    let function = frame.function ?? raw
+    if raw.hasPrefix(runtimeFailurePrefix) || function.hasPrefix(runtimeFailurePrefix) {
+      return FrameClass(kind: .trap, name: nil, rule: "the compiler's name for a failed check")
+    }
+    return SwiftName.isSwift(raw)
+      ? classifySwift(frame, raw: raw, function: function, caller: caller)
+      : classifyC(frame, raw: raw, function: function)
+  }
+
+  private func classifySwift(
+    _ frame: SymbolicatedFrame, raw: String, function: String, caller: SymbolicatedFrame?
+  ) -> FrameClass {
+    let parts = SwiftName(rawFunction: raw)
+    let canonical = CanonicalName.of(function: function, rawFunction: raw)
+    let name = canonical.map { function in parts.module.map { "\($0).\(function)" } ?? function }
+    if isDescribed(frame), !frame.hasDebugInformation {
+      // Identical functions are folded into one, which then carries one of their names and no description. The frame
+      // above it, inlined without a line, has the true one.
+      if parts.isForwarder || parts.isMerged || canonical == nil {
+        return FrameClass(kind: .unknown, name: nil, rule: "a shared or forwarding function without debug information")
+      }
+      if let caller, caller.inlined, (caller.line ?? 0) == 0 {
+        return FrameClass(kind: .unknown, name: nil, rule: "folded with the function that its caller's inlining names")
+      }
+    }
+    guard let module = parts.module else {
+      return FrameClass(kind: canonical == nil ? .runtime : .unknown, name: name, rule: "a thunk of no module")
+    }
+    if Self.standardModules.contains(module) {
+      return FrameClass(kind: .runtime, name: name, rule: "module \(module) of the toolchain")
+    }
+    guard canonical != nil else {
+      return FrameClass(kind: .runtime, name: nil, rule: "code that the compiler made up")
+    }
+    if applicationModules.contains(module) {
+      return FrameClass(kind: .app, name: name, rule: "module \(module) is the application's")
+    }
+    if let file = frame.file {
+      if Self.dependencyFolders.contains(where: { file.utf8Contains($0) }) {
+        return FrameClass(kind: .lib, name: name, rule: "source below a dependency's checkout")
+      }
+      // The layout of a Swift package: a module of the same package is the application's too.
+      if file.utf8Contains("/Sources/") || file.hasPrefix("Sources/") {
+        return FrameClass(kind: .app, name: name, rule: "module \(module) of a package that is no dependency")
+      }
+    }
+    // Without debug information nothing tells a module of the package from one of a dependency.
+    if !isDescribed(frame) {
+      return FrameClass(kind: .app, name: name, rule: "module \(module) is not the toolchain's")
+    }
+    return FrameClass(kind: .lib, name: name, rule: "module \(module) is not the application's")
+  }
+
+  private func classifyC(_ frame: SymbolicatedFrame, raw: String, function: String) -> FrameClass {
+    let name = CanonicalName.of(function: function, rawFunction: raw)
+    if let index = frame.captured.imageIndex, images.indices.contains(index), isSystem(images[index]) {
+      return FrameClass(kind: .runtime, name: name, rule: "image \(images[index].name) of the system")
+    }
+    if Self.runtimeNames.contains(raw) || Self.runtimePrefixes.contains(where: { raw.hasPrefix($0) })
+      || function.hasPrefix("std::") || function.hasPrefix("swift::")
+    {
+      return FrameClass(kind: .runtime, name: name, rule: "a function of the runtimes")
+    }
+    if isDescribed(frame), !frame.hasDebugInformation {
+      return FrameClass(kind: .unknown, name: nil, rule: "no debug information in an image that has it")
+    }
+    if let file = frame.file, Self.dependencyFolders.contains(where: { file.utf8Contains($0) }) {
+      return FrameClass(kind: .lib, name: name, rule: "source below a dependency's checkout")
+    }
+    if let file = frame.file, file.hasPrefix("/usr/include/") || file.hasPrefix("/usr/lib/gcc/") {
+      return FrameClass(kind: .runtime, name: name, rule: "source among the system's headers")
+    }
+    return FrameClass(kind: name == nil ? .runtime : .app, name: name, rule: "C or C++ of the application's image")
+  }
+
+  private func isDescribed(_ frame: SymbolicatedFrame) -> Bool {
+    frame.captured.imageIndex.map(describedImages.contains) ?? false
+  }
+
+  private func isSystem(_ image: Image) -> Bool {
+    Self.systemFolders.contains { image.path.hasPrefix($0) } || image.path.utf8Contains("/usr/lib/swift/")
+      || Self.systemImages.contains { image.name.hasPrefix($0) }
+  }
+}
+
+/// How the compiler's pseudo-functions for failed checks begin.
+public let runtimeFailurePrefix = "Swift runtime failure: "
+
+extension String {
+  /// Byte-wise search: the needle is ASCII, and a path need not be valid anything.
+  func utf8Contains(_ needle: String) -> Bool {
+    let needle = Array(needle.utf8)
+    let bytes = utf8
+    guard let first = needle.first, bytes.count >= needle.count else { return false }
+    var index = bytes.startIndex
+    while let candidate = bytes[index...].firstIndex(of: first) {
+      if bytes[candidate...].starts(with: needle) { return true }
+      index = bytes.index(after: candidate)
+    }
+    return false
+  }
+}

@@ -1,0 +1,209 @@
+private import CCrashFormat
+
+/// Computes `stack_hash` with algorithm g1 (`docs/stack-hash.md`).
+///
+/// A pure function of the report: the same in the daemon at its next start and in `symbolicate`, whatever the order in
+/// which reports come.
+///
+/// ```swift
+/// let analysis = StackHasher().analyze(report)
+/// print(analysis.hash.digits, analysis.reason, analysis.blame?.function ?? "nobody")
+/// ```
+public struct StackHasher: Sendable {
+  /// The algorithm's id, part of the hash.
+  public static let algorithm = "g1"
+
+  /// Modules that are the application's besides the one that is named like its executable.
+  public var applicationModules: Set<String>
+
+  public init(applicationModules: Set<String> = []) { self.applicationModules = applicationModules }
+
+  // Enough for every recursion to show its cycle, and few enough to name.
+  private static let topLimit = 256
+  private static let bottomLimit = 64
+
+  /// - Parameter runtimeFailure: text of the compiler's pseudo-function at the crashing address, if one was found there.
+  public func analyze(_ report: CrashReport, runtimeFailure: String? = nil) -> StackAnalysis {
+    let thread = report.crashedThread
+    var frames = (thread?.frames ?? []).compactMap { frame -> SymbolicatedFrame? in
+      switch frame {
+      case .symbolicated(let frame): frame
+      case .captured(let frame): SymbolicatedFrame(captured: frame, status: .noSymbols)
+      case .omitted: nil
+      }
+    }
+    if frames.count > Self.topLimit + Self.bottomLimit {
+      frames = Array(frames.prefix(Self.topLimit) + frames.suffix(Self.bottomLimit))
+    }
+    let failure = runtimeFailure ?? frames.prefix(4).lazy.compactMap(\.runtimeFailure).first
+    let reason = reason(of: report, thread: thread, runtimeFailure: failure)
+
+    let classifier = FrameClassifier(
+      applicationModules: applicationModules.union(ownModules(of: report)), images: report.images, frames: frames)
+    let classes = frames.indices.map { index in
+      classifier.classify(frames[index], caller: index + 1 < frames.count ? frames[index + 1] : nil)
+    }
+    var analysis = StackAnalysis(
+      reason: reason, hash: StackHash(digits: "", quality: .offsets), blame: nil,
+      frames: zip(frames, classes).map { StackAnalysis.ClassifiedFrame(frame: $0, frameClass: $1) })
+    let scope = report.service ?? report.process?.executable.map(lastComponent) ?? ""
+    if reason == .stackOverflow {
+      blameRecursion(&analysis, report: report, scope: scope)
+    } else {
+      blameFrame(&analysis, report: report, scope: scope)
+    }
+    return analysis
+  }
+
+  private func reason(of report: CrashReport, thread: ThreadInfo?, runtimeFailure: String?) -> Reason {
+    if report.kind == .hang { return .hang }
+    let pointer = thread?.registers.first { $0.name == "rsp" || $0.name == "sp" }?.value
+    let type = report.type.flatMap { $0.hasPrefix("SIG") ? nil : $0 }
+    let computed = Reason(
+      runtimeFailure: runtimeFailure, message: report.message, exceptionType: type, signal: report.signal,
+      depth: thread?.depth, stackPointer: pointer)
+    // A report that was symbolicated before knows its reason; its pseudo-frames are gone.
+    if runtimeFailure == nil, computed == .illegalInstruction, let known = report.reason { return known }
+    return computed
+  }
+
+  // A package's executable has the module of its name, with the characters replaced that a module's name cannot have.
+  private func ownModules(of report: CrashReport) -> Set<String> {
+    let path = report.process?.executable ?? report.images.first?.path
+    guard let path else { return [] }
+    let name = lastComponent(path).map { $0.isLetter || $0.isNumber || $0 == "_" ? $0 : "_" }
+    return [String(name)]
+  }
+
+  private func lastComponent(_ path: String) -> String {
+    path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path
+  }
+
+  // MARK: Blame
+
+  private func blameFrame(_ analysis: inout StackAnalysis, report: CrashReport, scope: String) {
+    var blamed: Int?
+    for (index, entry) in analysis.frames.enumerated() {
+      guard entry.frameClass.name != nil else { continue }
+      if entry.frameClass.kind == .app || (entry.frameClass.kind == .lib && analysis.reason.isFault) {
+        blamed = index
+        break
+      }
+    }
+    if let blamed {
+      let entry = analysis.frames[blamed]
+      analysis.frames[blamed].isBlamed = true
+      let name = entry.frameClass.name ?? ""
+      analysis.blame = Blame(function: name, file: entry.frame.file, line: entry.frame.line)
+      finish(
+        &analysis, scope: scope, name: name, quality: entry.frame.hasDebugInformation ? .dwarf : .symtab,
+        build: buildKey([entry.frame], in: report))
+      return
+    }
+    // Nobody's own code: the first names that there are.
+    let named = analysis.frames.filter { $0.frameClass.name != nil }.prefix(3)
+    if let first = named.first {
+      analysis.blame = Blame(function: first.frameClass.name ?? "", file: first.frame.file, line: first.frame.line)
+      let described = named.contains { $0.frame.hasDebugInformation }
+      finish(
+        &analysis, scope: scope, name: named.map { $0.frameClass.name ?? "" }.joined(separator: "|"),
+        quality: described ? .dwarf : .symtab, build: buildKey(named.map(\.frame), in: report))
+      return
+    }
+    // No names at all: where the application's image was left, by build.
+    let frames = analysis.frames.map(\.frame)
+    let main = mainImage(of: report)
+    var own = frames.filter { $0.captured.imageIndex == main && main != nil }
+    if own.isEmpty { own = frames.filter { $0.captured.imageIndex != nil } }
+    if own.isEmpty { own = Array(frames.prefix(1)) }
+    // A static standard library's frames lie in the application's image: its own first frame is behind them.
+    let isStatic = !report.images.contains { $0.name.hasPrefix("libswiftCore") }
+    finish(
+      &analysis, scope: scope, name: "", quality: .offsets,
+      build: buildKey(Array(own.prefix(isStatic ? 2 : 1)), in: report))
+  }
+
+  // The functions that the recursion consists of, whichever of them hit the guard page.
+  private func blameRecursion(_ analysis: inout StackAnalysis, report: CrashReport, scope: String) {
+    let top = analysis.frames.prefix(Self.topLimit)
+    let least = max(3, top.count / 20)
+    var counts: [String: Int] = [:]
+    for entry in top where entry.frameClass.kind == .app || entry.frameClass.kind == .lib {
+      if let name = entry.frameClass.name { counts[name, default: 0] += 1 }
+    }
+    var names = counts.filter { $0.value >= least }.keys.sorted()
+    let open = names.filter { !isClosure($0) }
+    if !open.isEmpty { names = open }
+    guard !names.isEmpty else {
+      let offsets = Set(top.filter { $0.frame.captured.imageOffset != nil }.map { buildKey([$0.frame], in: report) })
+      if top.contains(where: { $0.frameClass.name != nil }) || offsets.isEmpty {
+        blameFrame(&analysis, report: report, scope: scope)
+      } else {
+        var frequent: [String: Int] = [:]
+        for entry in top { frequent[buildKey([entry.frame], in: report), default: 0] += 1 }
+        let cycle = frequent.filter { $0.value >= least }.keys.sorted()
+        finish(&analysis, scope: scope, name: "", quality: .offsets, build: cycle.joined(separator: ","))
+      }
+      return
+    }
+    let members = top.filter { $0.frameClass.name.map(names.contains) ?? false }
+    for index in analysis.frames.indices
+    where analysis.frames[index].frameClass.name.map(names.contains) ?? false && index < top.count {
+      analysis.frames[index].isBlamed = true
+    }
+    let first = members.first
+    analysis.blame = Blame(
+      function: names.joined(separator: ", "), file: first?.frame.file, line: first?.frame.line)
+    let described = members.contains { $0.frame.hasDebugInformation }
+    let build = first.flatMap { $0.frame.captured.imageIndex }.flatMap { buildID(ofImage: $0, in: report) } ?? ""
+    finish(
+      &analysis, scope: scope, name: names.joined(separator: ","), quality: described ? .dwarf : .symtab, build: build)
+  }
+
+  private func isClosure(_ name: String) -> Bool { name.utf8Contains("closure in ") }
+
+  private func mainImage(of report: CrashReport) -> Int? {
+    if let executable = report.process?.executable,
+      let index = report.images.firstIndex(where: { $0.path == executable })
+    {
+      return index
+    }
+    return report.images.isEmpty ? nil : 0
+  }
+
+  private func buildID(ofImage index: Int, in report: CrashReport) -> String? {
+    guard report.images.indices.contains(index) else { return nil }
+    return report.images[index].buildID?.description ?? report.images[index].path
+  }
+
+  private func buildKey(_ frames: [SymbolicatedFrame], in report: CrashReport) -> String {
+    frames.map { frame in
+      let image = frame.captured.imageIndex.flatMap { buildID(ofImage: $0, in: report) } ?? "?"
+      return image + "+" + Hex.prefixed(frame.captured.imageOffset?.rawValue ?? frame.captured.address.rawValue)
+    }.joined(separator: ",")
+  }
+
+  // The key and its digest. With debug information the build is not in it, so that the hash holds across releases; with
+  // less it is, so that a poor hash never meets a better one by accident.
+  private func finish(
+    _ analysis: inout StackAnalysis, scope: String, name: String, quality: StackHash.Quality, build: String
+  ) {
+    var key = [Self.algorithm, scope, analysis.reason.rawValue, name].joined(separator: "\0")
+    if quality != .dwarf { key += "\0" + quality.rawValue + "\0" + build }
+    analysis.key = key
+    var digest = [UInt8](repeating: 0, count: 32)
+    let bytes = Array(key.utf8)
+    bytes.withUnsafeBytes { input in crash_sha256(input.baseAddress, input.count, &digest) }
+    analysis.hash = StackHash(digits: Hex.string(digest.prefix(16)), quality: quality)
+  }
+}
+
+extension SymbolicatedFrame {
+  /// The text behind `Swift runtime failure: ` where the frame is the compiler's pseudo-function.
+  var runtimeFailure: String? {
+    for name in [function, rawFunction] {
+      if let name, name.hasPrefix(runtimeFailurePrefix) { return String(name.dropFirst(runtimeFailurePrefix.count)) }
+    }
+    return nil
+  }
+}

@@ -1,0 +1,54 @@
+import Foundation
+import TestSupport
+
+/// The fault programs, compiled once for the whole run, as Debian compiles C: without frame pointers.
+final class FaultHost: Sendable {
+  static let shared = Result { try FaultHost() }
+
+  let directory: TemporaryDirectory
+  /// C program; Swift program with and without optimisation.
+  var c: String { "\(directory.path)/host" }
+  func swift(optimized: Bool) -> String { "\(directory.path)/\(optimized ? "swift-O" : "swift-Onone")" }
+  var library: String { "\(directory.path)/fxlib.so" }
+
+  private init() throws {
+    directory = try TemporaryDirectory("faults")
+    let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    let faults = tests.appendingPathComponent("Faults").path
+    let root = tests.deletingLastPathComponent().deletingLastPathComponent().path
+    let sources = ["CCrashSupport", "Sources/CCrashFormat"].flatMap { folder in
+      (try? FileManager.default.contentsOfDirectory(atPath: "\(root)/\(folder)"))?
+        .filter { $0.hasSuffix(".c") }.map { "\(root)/\(folder)/\($0)" } ?? []
+    }
+    let includes = ["-D_GNU_SOURCE", "-I\(root)/CCrashSupport/include", "-I\(root)/Sources/CCrashFormat/include", "-I\(faults)"]
+    let support = directory.path + "/support"
+    try Self.require(["mkdir", support])
+    try Self.require(["gcc", "-std=gnu11", "-O2", "-g", "-c"] + includes + sources, in: support)
+    let objects = try FileManager.default.contentsOfDirectory(atPath: support).map { "\(support)/\($0)" }
+    let style = ["-O1", "-g", "-w", "-fomit-frame-pointer", "-fno-optimize-sibling-calls"]
+    try Self.require(
+      ["gcc"] + style + includes + ["\(faults)/host.c", "\(faults)/faults.c"] + objects + ["-o", c, "-rdynamic"])
+    try Self.require(["gcc"] + style + includes + ["-fPIC", "-shared", "\(faults)/fxlib.c", "-o", library])
+
+    let plain = "\(directory.path)/faults-plain.o"
+    try Self.require(
+      ["gcc"] + style + includes + ["-Dfault_pre=fault_pre_plain", "-c", "\(faults)/faults.c", "-o", plain])
+    let start = "\(directory.path)/swift-start.o"
+    try Self.require(["gcc"] + style + includes + ["-c", "\(faults)/swift_start.c", "-o", start])
+    for optimized in [false, true] {
+      try Self.require(
+        [
+          "swiftc", optimized ? "-O" : "-Onone", "-g", "-parse-as-library", "-suppress-warnings",
+          "-import-objc-header", "\(faults)/faults.h", "\(faults)/swift_faults.swift", plain, start,
+          "-module-name", "swiftfaults", "-o", swift(optimized: optimized),
+        ] + objects)
+    }
+  }
+
+  private static func require(_ command: [String], in directory: String? = nil) throws {
+    let outcome = try ChildProcess(["/usr/bin/env"] + command, directory: directory).run()
+    guard outcome.status == .exited(0) else {
+      throw ChildProcess.LaunchFailure(description: "\(command.joined(separator: " ")): \(outcome.errorText)")
+    }
+  }
+}

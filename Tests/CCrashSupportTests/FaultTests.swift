@@ -1,0 +1,177 @@
+import CrashModel
+import Foundation
+import TestSupport
+import Testing
+
+/// Every way to crash that the fault programs know, in real processes: the frames that must be there, the same frames as
+/// gdb finds in the core of the same run, and the same death as without the reporter.
+@Suite struct FaultTests {
+  /// Faults that leave no crash in the record, and why.
+  static let notCaptured = [
+    "blocked_segv": "the kernel resets the action of a blocked fault",
+    "fork_child": "the child has no record of its own",
+    "kill_quit": "SIGQUIT is no crash",
+  ]
+  /// Faults where gdb's own walk ends early or goes astray on the core.
+  static let gdbIsNoJudge: Set = ["jit", "smashed", "pc_wild", "pc_noncanon"]
+
+  /// The awaiting callers are on no physical stack; following their chain is not done yet.
+  static let physicalFrames = ["sw_task": ["sw_async_leaf"]]
+
+  static let expected: [String: [String]] = {
+    let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
+      "Faults/expected_frames.json")
+    guard let data = try? Data(contentsOf: file),
+      let table = try? JSONDecoder().decode([String: [String]].self, from: data)
+    else { return [:] }
+    return table
+  }()
+
+  static let cFaults = expected.keys.filter { !$0.hasPrefix("sw_") && $0 != "enospc" && $0 != "pid1" }.sorted()
+  static let swiftFaults = expected.keys.filter { $0.hasPrefix("sw_") }.sorted()
+
+  @Test func theTableIsThere() { #expect(Self.expected.count > 40) }
+
+  @Test(arguments: cFaults) func cProgram(fault: String) throws {
+    let host = try FaultHost.shared.get()
+    try check(fault, program: host.c, host: host)
+  }
+
+  @Test(arguments: swiftFaults, [false, true]) func swiftProgram(fault: String, optimized: Bool) throws {
+    let host = try FaultHost.shared.get()
+    try check(fault, program: host.swift(optimized: optimized), host: host)
+  }
+
+  private func check(_ fault: String, program: String, host: FaultHost) throws {
+    let run = try TemporaryDirectory("fault")
+    var child = ChildProcess([program, fault], directory: run.path)
+    child.coreLimit = .max
+    // The runtime's own backtracer prints addresses, which differ from run to run; a test of its own has it on.
+    child.environment = ["FX_LIB": host.library, "SWIFT_BACKTRACE": "enable=no"]
+    #expect(mkdir("\(run.path)/bare", 0o700) == 0)
+    child.directory = "\(run.path)/bare"
+    let bare = try child.run()
+
+    #expect(mkdir("\(run.path)/spool", 0o700) == 0)
+    child.directory = run.path
+    child.environment["FX_DB"] = "\(run.path)/spool"
+    let outcome = try child.run()
+
+    #expect(outcome.status == bare.status, "the same death as without the reporter")
+    #expect(outcome.dumpedCore == bare.dumpedCore, "the same core as without the reporter")
+    #expect(outcome.errorText == bare.errorText, "the reporter prints nothing")
+
+    let folder = fault == "nodir" ? "spool.gone" : "spool"
+    let captured = try #require(try CapturedRecord(in: run, folder: folder))
+    if Self.notCaptured[fault] != nil {
+      #expect(!captured.record.hasCrash)
+      return
+    }
+    #expect(captured.record.isComplete)
+    let names = try captured.names()
+    var position = 0
+    for name in try #require(Self.physicalFrames[fault] ?? Self.expected[fault]) {
+      guard let found = names[position...].firstIndex(where: { $0.contains(name) }) else {
+        Issue.record("\(fault): \(name) is not in \(names)")
+        return
+      }
+      position = found + 1
+    }
+
+    let cores = run.names().filter { $0.hasPrefix("core") }
+    guard outcome.dumpedCore, cores.count == 1, !Self.gdbIsNoJudge.contains(fault) else { return }
+    let judge = try gdbProgramCounters(executable: program, core: "\(run.path)/\(cores[0])")
+    var ours: [UInt64] = []
+    for address in captured.addresses where ours.last != address { ours.append(address) }
+    if fault.contains("so_") || fault.hasPrefix("so") {
+      // Both walks are cut in the middle of the recursion: the innermost hundred must agree.
+      #expect(ours.prefix(4) == judge.prefix(4))
+    } else {
+      #expect(ours == judge, "the frames of gdb on the core of the same run")
+    }
+  }
+
+  /// The runtime's own backtracer, which is on by default, still runs and prints, and no longer lets a process live that
+  /// was told to die.
+  @Test(arguments: [("sw_nil", SIGILL), ("kill_segv", SIGSEGV), ("abort_main", SIGABRT)])
+  func runtimeBacktracerStaysOn(fault: String, signal: Int32) throws {
+    let host = try FaultHost.shared.get()
+    let run = try TemporaryDirectory("chain")
+    #expect(mkdir("\(run.path)/spool", 0o700) == 0)
+    var child = ChildProcess([host.swift(optimized: true), fault], directory: run.path)
+    child.environment = ["FX_DB": "\(run.path)/spool", "SWIFT_BACKTRACE": "enable=yes,interactive=no,color=no"]
+    let outcome = try child.run()
+    #expect(outcome.status == .signaled(signal))
+    #expect(outcome.errorText.contains("Program crashed"))
+    #expect(try #require(try CapturedRecord(in: run)).record.isComplete)
+  }
+
+  @Test func fullDiskAtTheCrash() throws {
+    guard geteuid() == 0 else { return }  // mounting needs root
+    let host = try FaultHost.shared.get()
+    let run = try TemporaryDirectory("enospc")
+    let script = """
+      mkdir -m 700 disk kept && mount -t tmpfs -o size=512k,mode=700 none disk || exit 77
+      FX_DB=$PWD/disk "$0" enospc
+      cp disk/*.crashrecord kept/
+      """
+    let outcome = try ChildProcess(
+      ["/usr/bin/env", "unshare", "-m", "/bin/sh", "-c", script, host.c], directory: run.path
+    ).run()
+    if outcome.status == .exited(77) { return }  // no mounts in this sandbox
+    let captured = try #require(try CapturedRecord(in: run, folder: "kept"))
+    #expect(captured.record.isComplete)
+    #expect(try captured.names().contains("fx_leaf_null"))
+  }
+
+  /// The first process of a pid namespace does not die of a signal that was sent: it must end all the same.
+  @Test(arguments: [("abort_main", 134), ("null_main", 139)]) func firstProcessOfANamespace(
+    fault: String, code: Int32
+  ) throws {
+    guard geteuid() == 0 else { return }  // a pid namespace needs root
+    let host = try FaultHost.shared.get()
+    let run = try TemporaryDirectory("pid1")
+    #expect(mkdir("\(run.path)/spool", 0o700) == 0)
+    // The inner shell turns a death by signal into 128 + signal, as container runtimes do.
+    let outcome = try ChildProcess(
+      ["/bin/sh", "-c", "unshare -p -f \"$0\" \(fault); exit $?", host.c], environment: ["FX_DB": "\(run.path)/spool"],
+      directory: run.path
+    ).run()
+    #expect(outcome.status == .exited(code))
+    let captured = try #require(try CapturedRecord(in: run))
+    #expect(captured.record.isComplete)
+  }
+
+  /// Five hundred frames are kept at the inner end and some at the outer one, with the true number between.
+  @Test func bothEndsOfADeepStack() throws {
+    let host = try FaultHost.shared.get()
+    let run = try TemporaryDirectory("deep")
+    #expect(mkdir("\(run.path)/spool", 0o700) == 0)
+    let outcome = try ChildProcess([host.c, "so_main"], environment: ["FX_DB": "\(run.path)/spool"]).run()
+    #expect(outcome.status == .signaled(SIGSEGV))
+    let captured = try #require(try CapturedRecord(in: run))
+    let thread = try #require(captured.report.crashedThread)
+    let depth = try #require(thread.depth)
+    #expect(depth > 10_000)
+    let omitted: [UInt64] = thread.frames.compactMap { if case .omitted(let count) = $0 { count } else { nil } }
+    #expect(omitted.count == 1)
+    #expect(UInt64(captured.addresses.count) + omitted.reduce(0, +) == depth)
+    #expect(try captured.names().last == "_start")
+  }
+
+  /// Two threads crash at once: one report, one death, and the other crash is mentioned.
+  @Test func secondCrashIsNoted() throws {
+    let host = try FaultHost.shared.get()
+    var noted = 0
+    for _ in 0..<10 {
+      let run = try TemporaryDirectory("race")
+      #expect(mkdir("\(run.path)/spool", 0o700) == 0)
+      let outcome = try ChildProcess([host.c, "eight_crash"], environment: ["FX_DB": "\(run.path)/spool"]).run()
+      #expect(outcome.status == .signaled(SIGSEGV))
+      let captured = try #require(try CapturedRecord(in: run))
+      #expect(captured.record.isComplete)
+      if captured.report.notes.contains(where: { $0.contains("crashed too") }) { noted += 1 }
+    }
+    #expect(noted > 0)
+  }
+}

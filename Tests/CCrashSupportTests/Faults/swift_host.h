@@ -1,0 +1,2 @@
+#include "CCrashSupport.h"
+#include "faults.h"

@@ -1,0 +1,64 @@
+import CLedger
+import CPricing
+import CrashReporting
+import Dispatch
+
+/// The settlement worker: a Dispatch queue over the C ledger.
+final class Settlement: Sendable {
+  private let queue = DispatchQueue(label: "settlement")
+
+  // Bug: nobody asks whether there is somewhere to write the total.
+  func closeMonth(into total: UnsafeMutablePointer<Int64>?) {
+    let address = UInt(bitPattern: total)
+    queue.sync {
+      CrashReporter.addBreadcrumb("closing the month", category: "ledger")
+      guard let ledger = ledger_open(4) else { return }
+      _ = ledger_post(ledger, 1, 900)
+      ledger_close_month(ledger, UnsafeMutablePointer(bitPattern: address))
+      ledger_free(ledger)
+    }
+  }
+
+  // Bug: the ledger is freed by whoever is done with it, which both are.
+  func reset() {
+    queue.sync {
+      guard let ledger = ledger_open(4) else { return }
+      _ = ledger_post(ledger, 1, 900)
+      ledger_free(ledger)
+      ledger_free(ledger)
+    }
+  }
+
+  func categories() {
+    queue.async { print(Categories.depth(of: Categories.makeCyclic())) }
+    waitForSignal()
+  }
+}
+
+enum Prices {
+  static func quote(_ article: String, _ quantity: Int) -> Int {
+    pricing_quote(article, quantity)
+  }
+}
+
+final class Category {
+  var parent: Category?
+}
+
+enum Categories {
+  static func makeCyclic() -> Category {
+    let drinks = Category()
+    let hot = Category()
+    hot.parent = drinks
+    drinks.parent = hot
+    return hot
+  }
+
+  // Bug: the catalogue's tree is not one.
+  @inline(never)
+  static func depth(of category: Category) -> Int {
+    guard let parent = category.parent else { return 0 }
+    let above = depth(of: parent)
+    return above &+ (above & 1) &+ 1
+  }
+}
