@@ -29,7 +29,7 @@ let package = Package(
     // Tests.
     .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: swiftSettings),
     .testTarget(
-      name: "CrashModelTests", dependencies: ["CrashModel", "TestSupport"], exclude: ["Resources"],
+      name: "CrashModelTests", dependencies: ["CCrashFormat", "CrashModel", "TestSupport"], exclude: ["Resources"],
       swiftSettings: swiftSettings),
   ],
   cLanguageStandard: .gnu11,
