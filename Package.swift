@@ -47,7 +47,7 @@ let package = Package(
     // Tests.
     .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: swiftSettings),
     .testTarget(
-      name: "CrashModelTests", dependencies: ["CrashModel", "TestSupport"], exclude: ["Resources"],
+      name: "CrashModelTests", dependencies: ["CCrashFormat", "CrashModel", "TestSupport"], exclude: ["Resources"],
       swiftSettings: swiftSettings),
     // `RecordForge` makes records as the crash path would, damage included.
     .target(
