@@ -14,10 +14,7 @@ let cSettings: [CSetting] = [.define("_GNU_SOURCE")]
 
 let package = Package(
   name: "swift-crash-reporting",
-  products: [
-    .library(name: "CrashGrouping", targets: ["CrashGrouping"]),
-    .executable(name: "symbolicate", targets: ["symbolicate"]),
-  ],
+  products: [],
   targets: [
     // What a daemon embeds: glibc and the Swift runtime, nothing else.
     .target(name: "CCrashFormat", cSettings: cSettings),
@@ -28,26 +25,14 @@ let package = Package(
     // What reads crashes elsewhere.
     .systemLibrary(
       name: "CLibdw", pkgConfig: "libdw", providers: [.apt(["libdw-dev"]), .yum(["elfutils-devel"])]),
-    .systemLibrary(
-      name: "CLibsimdjson", pkgConfig: "simdjson", providers: [.apt(["libsimdjson-dev"]), .yum(["simdjson-devel"])]),
-    .target(name: "CJSONReader", dependencies: ["CLibsimdjson"]),
-    .target(name: "CrashFormats", dependencies: ["CJSONReader", "CrashModel"], swiftSettings: swiftSettings),
-    .target(name: "CrashGrouping", dependencies: ["CrashModel"], swiftSettings: swiftSettings),
-    .executableTarget(
-      name: "symbolicate", dependencies: ["CrashFormats", "CrashGrouping", "CrashModel"], swiftSettings: swiftSettings),
-    .testTarget(
-      name: "CrashFormatsTests", dependencies: ["CrashFormats", "CrashModel"], resources: [.copy("Resources")],
-      swiftSettings: swiftSettings),
-    .testTarget(
-      name: "CrashGroupingTests", dependencies: ["CrashGrouping", "CrashModel"], swiftSettings: swiftSettings),
-    .testTarget(
-      name: "SymbolicateTests", dependencies: ["CrashFormats", "CrashModel", "symbolicate"],
-      swiftSettings: swiftSettings),
 
     // Tests.
     .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: swiftSettings),
     .testTarget(
       name: "CrashModelTests", dependencies: ["CCrashFormat", "CrashModel", "TestSupport"], exclude: ["Resources"],
+      swiftSettings: swiftSettings),
+    .testTarget(
+      name: "CCrashSupportTests", dependencies: ["CrashModel", "TestSupport"], exclude: ["Faults", "Oracle"],
       swiftSettings: swiftSettings),
     // `RecordForge` makes records as the crash path would, damage included.
     .target(
