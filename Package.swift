@@ -25,6 +25,13 @@ let package = Package(
     // What reads crashes elsewhere.
     .systemLibrary(
       name: "CLibdw", pkgConfig: "libdw", providers: [.apt(["libdw-dev"]), .yum(["elfutils-devel"])]),
+    .target(name: "Symbolication", dependencies: ["CrashModel", "CLibdw"], swiftSettings: swiftSettings),
+    .testTarget(
+      name: "SymbolicationTests", dependencies: ["Symbolication", "CrashModel"], swiftSettings: swiftSettings),
+    // Lets a script put the reader's answers beside another tool's: Benchmarks/compare-with-llvm-symbolizer.
+    .executableTarget(
+      name: "symbolize-probe", dependencies: ["Symbolication", "CrashModel"], path: "Tests/symbolize-probe",
+      swiftSettings: swiftSettings),
   ],
   cLanguageStandard: .gnu11,
   cxxLanguageStandard: .gnucxx17
