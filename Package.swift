@@ -27,7 +27,8 @@ let package = Package(
       name: "CLibdw", pkgConfig: "libdw", providers: [.apt(["libdw-dev"]), .yum(["elfutils-devel"])]),
     .target(name: "Symbolication", dependencies: ["CrashModel", "CLibdw"], swiftSettings: swiftSettings),
     .testTarget(
-      name: "SymbolicationTests", dependencies: ["Symbolication", "CrashModel"], swiftSettings: swiftSettings),
+      name: "SymbolicationTests", dependencies: ["Symbolication", "CrashModel", "CLibdw", "symbolize-probe"],
+      swiftSettings: swiftSettings),
     // Lets a script put the reader's answers beside another tool's: Benchmarks/compare-with-llvm-symbolizer.
     .executableTarget(
       name: "symbolize-probe", dependencies: ["Symbolication", "CrashModel"], path: "Tests/symbolize-probe",
