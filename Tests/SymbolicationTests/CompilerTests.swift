@@ -27,7 +27,8 @@ import Testing
       }
       """)
     try workshop.run(
-      try compiler(name), "-O1", "-g", version, "-ffunction-sections", "-Wl,--gc-sections", "lib.c", "main.c", "-o", "gc")
+      try compiler(name), "-O1", "-g", version, "-ffunction-sections", "-Wl,--gc-sections", "lib.c", "main.c", "-o",
+      "gc")
     // Otherwise the test would show nothing.
     #expect(try workshop.run("readelf", "--debug-dump=info", "gc").contains("dead"))
     for (callee, function, file, line) in [("puts", "work", "lib.c", 4), ("abort", "main", "main.c", 3)] {
@@ -63,7 +64,8 @@ import Testing
       """)
     try workshop.run(try compiler(name), "-O2", "-g", version, "rx.c", "-o", "rx")
     for (callee, line) in [("complain", 5), ("getc", 6)] {
-      let calls = try workshop.calls(in: "rx", to: callee) + (callee == "getc" ? workshop.calls(in: "rx", to: "getchar") : [])
+      let calls =
+        try workshop.calls(in: "rx", to: callee) + (callee == "getc" ? workshop.calls(in: "rx", to: "getchar") : [])
       let address = try #require(calls.first)
       let functions = try exact.symbolize(file: workshop.file("rx"), addresses: [address])[0].functions
       // glibc's own inline `getchar` may stand in front.
@@ -88,7 +90,8 @@ import Testing
       """)
     try workshop.run("gcc", "-O1", "-g", "al.c", "-o", "al")
     let address = try #require(try workshop.calls(in: "al", to: "puts").first)
-    #expect(try exact.symbolize(file: workshop.file("al"), addresses: [address])[0].functions.map(\.function) == ["foo"])
+    #expect(
+      try exact.symbolize(file: workshop.file("al"), addresses: [address])[0].functions.map(\.function) == ["foo"])
   }
 
   /// A call that never returns is the last instruction: the return address belongs to the next function.
@@ -105,7 +108,8 @@ import Testing
       """)
     try workshop.run("gcc", "-O1", "-g", "-fno-toplevel-reorder", "-falign-functions=1", "nr.c", "-o", "nr")
     let returnAddress = try #require(
-      try workshop.disassemble("nr").first { $0.symbol == "caller" && $0.text.contains("<die>") }).next
+      try workshop.disassemble("nr").first { $0.symbol == "caller" && $0.text.contains("<die>") }
+    ).next
     let image = Image(
       path: workshop.file("nr"), buildID: try workshop.buildID(of: workshop.file("nr")),
       address: Address(rawValue: 0x5555_0000_0000), size: 0x10000)
@@ -116,7 +120,10 @@ import Testing
     #expect(result.report.names == ["caller", "next"])
     #expect(result.report.threads[0].frames.first?.symbolicated?.line == 3)
     // What is looked up differs, what was captured does not.
-    #expect(result.report.threads[0].frames.compactMap { $0.captured?.address.rawValue } == [base + returnAddress, base + returnAddress])
+    #expect(
+      result.report.threads[0].frames.compactMap { $0.captured?.address.rawValue } == [
+        base + returnAddress, base + returnAddress,
+      ])
   }
 
   /// gcc moves unlikely code to a symbol `hot.cold`; the function is still `hot`.
@@ -142,7 +149,8 @@ import Testing
       int main(int argc, char **argv) { return hot(argc, argv); }
       """)
     try workshop.run("gcc", "-O2", "-g", "cold.c", "-o", "cold")
-    let call = try #require(try workshop.disassemble("cold").first { $0.text.hasPrefix("call") && $0.text.contains("<abort@") })
+    let call = try #require(
+      try workshop.disassemble("cold").first { $0.text.hasPrefix("call") && $0.text.contains("<abort@") })
     #expect(call.symbol == "hot.cold")
     let function = try #require(
       try exact.symbolize(file: workshop.file("cold"), addresses: [call.next - 1])[0].functions.first)
@@ -157,7 +165,8 @@ import Testing
     try workshop.run(try compiler("clang"), "-O1", "-g", "-fuse-ld=lld", "lay.c", "-o", "lay")
     let call = try #require(try workshop.calls(in: "lay", to: "abort").first)
     let image = Image(
-      path: workshop.file("lay"), buildID: BuildID(bytes: []), address: Address(rawValue: 0x7f00_0000_0000), size: 0x10000)
+      path: workshop.file("lay"), buildID: BuildID(bytes: []), address: Address(rawValue: 0x7f00_0000_0000),
+      size: 0x10000)
     let result = exact.symbolicate(report([frame(0x7f00_0000_0000 + call)], image: image))
     #expect(result.report.names == ["main"])
     #expect(result.report.threads[0].frames[0].symbolicated?.line == 3)

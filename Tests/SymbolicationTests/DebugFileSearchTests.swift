@@ -126,11 +126,15 @@ import Testing
     // The path that the process had now holds another build.
     var image = image(workshop)
     image.path = workshop.file("other/app")
-    for search in [search(), search(files: [workshop.file("other/app")]), search(directories: [workshop.file("other")])] {
+    for search in [
+      search(), search(files: [workshop.file("other/app")]), search(directories: [workshop.file("other")]),
+    ] {
       let found = search.files(for: image)
       #expect(found.debugInformation == nil)
       #expect(found.symbols == nil)
-      #expect(found.refusals.contains(.init(path: workshop.file("other/app"), reason: .buildID(expected: expected, found: actual))))
+      #expect(
+        found.refusals.contains(
+          .init(path: workshop.file("other/app"), reason: .buildID(expected: expected, found: actual))))
     }
     let result = Symbolicator(search: search()).symbolicate(
       report([frame(0x10000 + (try mainAddress(workshop)))], image: image))
@@ -181,11 +185,13 @@ import Testing
     try workshop.run("objcopy", "--compress-debug-sections=zlib", "app.full", "zlib")
     #expect(try workshop.run("readelf", "-S", "-W", "zlib").contains(" C "))
     let address = try mainAddress(workshop)
-    let functions = try Symbolicator(search: search()).symbolize(file: workshop.file("zlib"), addresses: [address])[0].functions
+    let functions = try Symbolicator(search: search()).symbolize(file: workshop.file("zlib"), addresses: [address])[0]
+      .functions
     #expect(functions.map(\.line) == [3])
     try workshop.run("objcopy", "--compress-debug-sections=zlib-gnu", "app.full", "gnu")
     #expect(
-      try Symbolicator(search: search()).symbolize(file: workshop.file("gnu"), addresses: [address])[0].functions.map(\.line)
+      try Symbolicator(search: search()).symbolize(file: workshop.file("gnu"), addresses: [address])[0].functions.map(
+        \.line)
         == [3])
   }
 

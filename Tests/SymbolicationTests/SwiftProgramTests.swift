@@ -60,23 +60,16 @@ import Testing
     var inlined = 0
     var closures = 0
     for (resolved, line) in zip(try exact.symbolize(file: path, addresses: addresses), lines) {
-      struct Answer: Decodable {
-        struct Symbol: Decodable {
-          var FunctionName: String
-          var FileName: String
-          var Line: Int
-          var Column: Int
-        }
-        var Symbol: [Symbol]
-      }
-      let theirs = try JSONDecoder().decode(Answer.self, from: Data(line.utf8)).Symbol
+      let theirs = try JSONDecoder().decode(LLVMAnswer.self, from: Data(line.utf8)).symbols
       guard resolved.functions.contains(where: \.hasDebugInformation) else { continue }
-      #expect(resolved.functions.map(\.rawFunction) == theirs.map { $0.FunctionName })
-      #expect(resolved.functions.map(\.line) == theirs.map { $0.Line })
-      #expect(resolved.functions.map(\.column) == theirs.map { $0.Column })
-      #expect(resolved.functions.map(\.file) == theirs.map {
-        $0.FileName.hasSuffix("<compiler-generated>") ? "<compiler-generated>" : $0.FileName
-      })
+      #expect(resolved.functions.map(\.rawFunction) == theirs.map { $0.function })
+      #expect(resolved.functions.map(\.line) == theirs.map { $0.line })
+      #expect(resolved.functions.map(\.column) == theirs.map { $0.column })
+      #expect(
+        resolved.functions.map(\.file)
+          == theirs.map {
+            $0.file.hasSuffix("<compiler-generated>") ? "<compiler-generated>" : $0.file
+          })
       if theirs.count > 1 { inlined += 1 }
       if resolved.functions.contains(where: { $0.function?.hasPrefix("closure #1") == true }) { closures += 1 }
     }
@@ -159,15 +152,40 @@ import Testing
     let returnAddresses = markedFunctionOfTheTest()
     let path = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
     let mapping = try #require(
-      try String(contentsOfFile: "/proc/self/maps", encoding: .utf8).split(separator: "\n").first { $0.hasSuffix(path) })
+      try String(contentsOfFile: "/proc/self/maps", encoding: .utf8).split(separator: "\n").first { $0.hasSuffix(path) }
+    )
     let base = try #require(Hex.value(mapping.prefix { $0 != "-" }))
     let image = Image(
       path: path, buildID: try DebugFile(path: path).buildID, address: Address(rawValue: base), size: 1 << 30)
     let frames = returnAddresses.map { frame($0, .returnAddress, image: nil) }
     let names = exact.symbolicate(report(frames, image: image)).report.threads[0].frames.compactMap(\.symbolicated)
-    #expect(names.contains { $0.function == "markedFunctionOfTheTest()" && $0.file?.hasSuffix("SwiftProgramTests.swift") == true })
+    #expect(
+      names.contains {
+        $0.function == "markedFunctionOfTheTest()" && $0.file?.hasSuffix("SwiftProgramTests.swift") == true
+      })
     #expect(names.contains { $0.function == "SwiftProgramTests.ownFunctions()" && $0.line != nil })
   }
+}
+
+/// An answer of `llvm-symbolizer --output-style=JSON`.
+private struct LLVMAnswer: Decodable {
+  var symbols: [Symbol]
+
+  struct Symbol: Decodable {
+    var function: String
+    var file: String
+    var line: Int
+    var column: Int
+
+    enum CodingKeys: String, CodingKey {
+      case function = "FunctionName"
+      case file = "FileName"
+      case line = "Line"
+      case column = "Column"
+    }
+  }
+
+  enum CodingKeys: String, CodingKey { case symbols = "Symbol" }
 }
 
 @inline(never) func markedFunctionOfTheTest() -> [UInt64] {

@@ -40,7 +40,8 @@ import Testing
     let (workshop, image, returns) = try program()
     var crash = report(
       [
-        frame(try #require(returns["abort"]), .returnAddress), frame(try #require(returns["work"]), .returnAddress, image: nil),
+        frame(try #require(returns["abort"]), .returnAddress),
+        frame(try #require(returns["work"]), .returnAddress, image: nil),
         frame(0x1234, .returnAddress, image: nil), frame(try #require(returns["work"]), .returnAddress, image: 7),
       ], image: image)
     crash.threads[0].frames.insert(.omitted(count: 5), at: 1)

@@ -57,7 +57,8 @@ final class Workshop: Sendable {
     let errors = String(decoding: try Data(contentsOf: URL(fileURLWithPath: name + ".err")), as: UTF8.self)
     for suffix in [".in", ".out", ".err"] { try? FileManager.default.removeItem(atPath: name + suffix) }
     guard process.terminationReason == .exit, process.terminationStatus == 0 else {
-      throw Failure(text: "\(tool) \(arguments.joined(separator: " ")) ended with \(process.terminationStatus): \(errors)")
+      throw Failure(
+        text: "\(tool) \(arguments.joined(separator: " ")) ended with \(process.terminationStatus): \(errors)")
     }
     return output
   }
