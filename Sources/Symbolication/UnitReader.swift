@@ -100,7 +100,7 @@ final class UnitReader {
       return chain
     }
     var codeOfNodes: [Int: FunctionCode] = [:]
-    func code(of node: Int) -> FunctionCode {
+    func functionCode(of node: Int) -> FunctionCode {
       if let code = codeOfNodes[node] { return code }
       let code = FunctionCode(nodes[node])
       codeOfNodes[node] = code
@@ -118,7 +118,7 @@ final class UnitReader {
         var current = innermost[index]
         for depth in positions[index].indices where current >= 0 {
           if positions[index][depth].line == 0,
-            let nearest = Self.nearest(to: row, of: address, in: rows, for: code(of: current))
+            let nearest = Self.nearest(to: row, of: address, in: rows, for: functionCode(of: current))
           {
             positions[index][depth] = nearest
           }
