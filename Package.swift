@@ -14,7 +14,9 @@ let cSettings: [CSetting] = [.define("_GNU_SOURCE")]
 
 let package = Package(
   name: "swift-crash-reporting",
-  products: [],
+  products: [
+    .library(name: "Symbolication", targets: ["Symbolication"])
+  ],
   targets: [
     // What a daemon embeds: glibc and the Swift runtime, nothing else.
     .target(name: "CCrashFormat", cSettings: cSettings),
@@ -25,21 +27,29 @@ let package = Package(
     // What reads crashes elsewhere.
     .systemLibrary(
       name: "CLibdw", pkgConfig: "libdw", providers: [.apt(["libdw-dev"]), .yum(["elfutils-devel"])]),
+    .target(name: "Symbolication", dependencies: ["CLibdw", "CrashModel"], swiftSettings: swiftSettings),
 
-    // Tests.
+    // Tests, and what they share.
     .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: swiftSettings),
-    .testTarget(
-      name: "CrashModelTests", dependencies: ["CCrashFormat", "CrashModel", "TestSupport"], exclude: ["Resources"],
-      swiftSettings: swiftSettings),
-    .testTarget(
-      name: "CCrashSupportTests", dependencies: ["CrashModel", "TestSupport"], exclude: ["Faults", "Oracle"],
-      swiftSettings: swiftSettings),
     // `RecordForge` makes records as the crash path would, damage included.
     .target(
       name: "RecordForge", dependencies: ["CCrashFormat", "CrashModel"], path: "Tests/RecordForge",
       swiftSettings: swiftSettings),
+    // Lets a script put the reader's answers beside another tool's: Benchmarks/compare-with-llvm-symbolizer.
+    .executableTarget(
+      name: "symbolize-probe", dependencies: ["CrashModel", "Symbolication"], path: "Tests/symbolize-probe",
+      swiftSettings: swiftSettings),
+    .testTarget(
+      name: "CCrashSupportTests", dependencies: ["CrashModel", "TestSupport"], exclude: ["Faults", "Oracle"],
+      swiftSettings: swiftSettings),
+    .testTarget(
+      name: "CrashModelTests", dependencies: ["CCrashFormat", "CrashModel", "TestSupport"], exclude: ["Resources"],
+      swiftSettings: swiftSettings),
     .testTarget(
       name: "CrashRecordTests", dependencies: ["CCrashFormat", "CrashModel", "RecordForge"],
+      swiftSettings: swiftSettings),
+    .testTarget(
+      name: "SymbolicationTests", dependencies: ["CLibdw", "CrashModel", "Symbolication", "symbolize-probe"],
       swiftSettings: swiftSettings),
   ],
   cLanguageStandard: .gnu11,
