@@ -15,6 +15,7 @@ let cSettings: [CSetting] = [.define("_GNU_SOURCE")]
 let package = Package(
   name: "swift-crash-reporting",
   products: [
+    .library(name: "Symbolication", targets: ["Symbolication"]),
     .library(name: "CrashGrouping", targets: ["CrashGrouping"]),
     .executable(name: "symbolicate", targets: ["symbolicate"]),
   ],
@@ -28,16 +29,23 @@ let package = Package(
     // What reads crashes elsewhere.
     .systemLibrary(
       name: "CLibdw", pkgConfig: "libdw", providers: [.apt(["libdw-dev"]), .yum(["elfutils-devel"])]),
+    .target(name: "Symbolication", dependencies: ["CrashModel", "CLibdw"], swiftSettings: swiftSettings),
+    .testTarget(
+      name: "SymbolicationTests", dependencies: ["Symbolication", "CrashModel"], swiftSettings: swiftSettings),
+    // Lets a script put the reader's answers beside another tool's: Benchmarks/compare-with-llvm-symbolizer.
+    .executableTarget(
+      name: "symbolize-probe", dependencies: ["Symbolication", "CrashModel"], path: "Tests/symbolize-probe",
+      swiftSettings: swiftSettings),
     .systemLibrary(
       name: "CLibsimdjson", pkgConfig: "simdjson", providers: [.apt(["libsimdjson-dev"]), .yum(["simdjson-devel"])]),
     .target(name: "CJSONReader", dependencies: ["CLibsimdjson"]),
     .target(name: "CrashFormats", dependencies: ["CJSONReader", "CrashModel"], swiftSettings: swiftSettings),
     .target(name: "CrashGrouping", dependencies: ["CrashModel"], swiftSettings: swiftSettings),
     .executableTarget(
-      name: "symbolicate", dependencies: ["CrashFormats", "CrashGrouping", "CrashModel"], swiftSettings: swiftSettings),
-    .testTarget(
-      name: "CrashFormatsTests", dependencies: ["CrashFormats", "CrashModel"], resources: [.copy("Resources")],
+      name: "symbolicate", dependencies: ["CCrashFormat", "CrashFormats", "CrashGrouping", "CrashModel", "Symbolication"],
       swiftSettings: swiftSettings),
+    .testTarget(
+      name: "CrashFormatsTests", dependencies: ["CrashFormats", "CrashModel"], swiftSettings: swiftSettings),
     .testTarget(
       name: "CrashGroupingTests", dependencies: ["CrashGrouping", "CrashModel"], swiftSettings: swiftSettings),
     .testTarget(

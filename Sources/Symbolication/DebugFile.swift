@@ -1,0 +1,180 @@
+internal import CLibdw
+private import Glibc
+public import CrashModel
+
+/// An ELF file that is opened as a source of names: the program or library itself, or a file with its debug information.
+///
+/// Opening reads the headers only. Not thread-safe, as libdw's handles are not: use it on one thread at a time.
+///
+/// ```swift
+/// let file = try DebugFile(path: "/usr/lib/debug/.build-id/ab/cdef.debug")
+/// print(file.buildID?.description ?? "none", file.hasDebugInformation)
+/// ```
+public final class DebugFile {
+  /// As it was given.
+  public let path: String
+  /// The linker's build id; nil where the file has none.
+  public let buildID: BuildID?
+  /// It has DWARF that can be read.
+  public let hasDebugInformation: Bool
+  /// Why DWARF that is there cannot be read; nil where there is none or it can.
+  public let debugInformationProblem: String?
+  /// It has `.symtab`, the full symbol table.
+  public let hasSymbolTable: Bool
+  /// It has `.dynsym`, the names that the dynamic linker needs.
+  public let hasDynamicSymbols: Bool
+  /// The address that the file itself gives its first loaded page: 0 for position-independent files.
+  public let firstVirtualAddress: UInt64
+  /// Where the file says its debug information is (`.gnu_debuglink`).
+  public let debugLink: DebugLink?
+  /// Where the file says the part of its debug information is that it shares with others (`.gnu_debugaltlink`).
+  public let alternateLink: AlternateLink?
+
+  /// A `.gnu_debuglink`.
+  public struct DebugLink: Hashable, Sendable {
+    /// A file name without a directory.
+    public var name: String
+    /// CRC-32 of the file that is meant.
+    public var checksum: UInt32
+  }
+
+  /// A `.gnu_debugaltlink`, written by `dwz -m`.
+  public struct AlternateLink: Hashable, Sendable {
+    public var path: String
+    public var buildID: BuildID?
+  }
+
+  let handle: ELFHandle
+  let sections: ELFSections
+  /// The parts that hold code.
+  let code: CodeRanges
+
+  /// - Throws: `DebugFileError` where the file is not a regular ELF file for x86-64 or aarch64, or is cut off.
+  public init(path: String) throws(DebugFileError) {
+    let handle = try ELFHandle(path: path)
+    var header = GElf_Ehdr()
+    guard gelf_getehdr(handle.elf, &header) != nil else {
+      throw .damaged(path: path, detail: "its header cannot be read (\(ELFHandle.lastError()))")
+    }
+    try Self.checkArchitecture(header, path: path)
+    try Self.checkLength(header, size: handle.size, path: path)
+    guard let sections = ELFSections(handle.elf) else {
+      throw .damaged(path: path, detail: "its section headers cannot be read (\(ELFHandle.lastError()))")
+    }
+    self.path = path
+    self.handle = handle
+    self.sections = sections
+    buildID = handle.buildID
+    hasSymbolTable = sections.all.contains { $0.header.sh_type == SHT_SYMTAB && $0.hasContents }
+    hasDynamicSymbols = sections.all.contains { $0.header.sh_type == SHT_DYNSYM && $0.hasContents }
+    (hasDebugInformation, debugInformationProblem) = Self.debugInformation(in: sections)
+    let segments = Self.loadedSegments(of: handle.elf)
+    // The kernel maps whole pages, so that is where the image begins for the process.
+    firstVirtualAddress = (segments.map(\.addresses.low).min() ?? 0) & ~4095
+    let codeSections = sections.all.filter { $0.header.sh_flags & UInt64(SHF_EXECINSTR | SHF_ALLOC) == UInt64(SHF_EXECINSTR | SHF_ALLOC) }
+    code = CodeRanges(
+      codeSections.isEmpty ? segments.filter(\.isExecutable).map(\.addresses) : codeSections.map(\.addresses))
+    var checksum: GElf_Word = 0
+    debugLink = dwelf_elf_gnu_debuglink(handle.elf, &checksum).map {
+      DebugLink(name: String(cString: $0), checksum: checksum)
+    }
+    alternateLink = Self.alternateLink(in: sections)
+  }
+
+  /// libdw's handle, opened when first asked for; nil where the file has no debug information that libdw can read.
+  private(set) lazy var dwarf: DwarfHandle? = hasDebugInformation ? DwarfHandle(handle) : nil
+
+  /// The addresses and lines of the file's debug information; nil where it has none.
+  private(set) lazy var units: UnitReader? = dwarf.map { UnitReader($0, of: self) }
+
+  /// The functions that the file's symbol table names.
+  private(set) lazy var symbols = SymbolTable(of: self)
+
+  private static func checkArchitecture(_ header: GElf_Ehdr, path: String) throws(DebugFileError) {
+    let (wordSize, byteOrder) = withUnsafeBytes(of: header.e_ident) { (Int32($0[Int(EI_CLASS)]), Int32($0[Int(EI_DATA)])) }
+    let machine = Int32(header.e_machine)
+    if wordSize == ELFCLASS64, byteOrder == ELFDATA2LSB, machine == EM_X86_64 || machine == EM_AARCH64 { return }
+    let name = dwelf_elf_e_machine_string(machine).map { String(cString: $0) } ?? "machine \(machine)"
+    var detail = wordSize == ELFCLASS64 ? "64-bit" : "32-bit"
+    if byteOrder != ELFDATA2LSB { detail += " big-endian" }
+    throw .unsupportedArchitecture(path: path, detail: "\(detail) \(name)")
+  }
+
+  /// libelf takes a file whose end is missing, and then finds fewer sections than there were.
+  private static func checkLength(_ header: GElf_Ehdr, size: Int, path: String) throws(DebugFileError) {
+    for (what, offset, count, entry) in [
+      ("section headers", header.e_shoff, header.e_shnum, header.e_shentsize),
+      ("program headers", header.e_phoff, header.e_phnum, header.e_phentsize),
+    ] where offset != 0 {
+      // Both factors have 16 bits.
+      let (end, overflow) = offset.addingReportingOverflow(UInt64(count) * UInt64(entry))
+      if overflow || end > UInt64(size) {
+        throw .damaged(
+          path: path, detail: "its \(what) would end at byte \(end), but it has only \(size) bytes; it was cut off")
+      }
+    }
+  }
+
+  private static func debugInformation(in sections: ELFSections) -> (Bool, String?) {
+    var found = false
+    for section in sections.all where section.hasContents {
+      guard section.name.hasPrefix(".debug_") || section.name.hasPrefix(".zdebug_") else { continue }
+      if section.header.sh_flags & UInt64(SHF_COMPRESSED) != 0 {
+        var compression = GElf_Chdr()
+        guard gelf_getchdr(section.handle, &compression) != nil else {
+          return (false, "the compression header of \(section.name) is damaged")
+        }
+        // libdw 0.188 takes a file with such sections and finds nothing in it, without an error.
+        guard compression.ch_type == ELFCOMPRESS_ZLIB else {
+          let method = compression.ch_type == 2 ? "zstd" : "method \(compression.ch_type)"
+          return (
+            false,
+            "\(section.name) is compressed with \(method), which libdw does not read; "
+              + "decompress it: objcopy --decompress-debug-sections"
+          )
+        }
+      }
+      if section.name == ".debug_info" || section.name == ".zdebug_info" { found = true }
+    }
+    return (found, nil)
+  }
+
+  struct Segment {
+    var addresses: AddressRange
+    var isExecutable: Bool
+  }
+
+  private static func loadedSegments(of elf: OpaquePointer) -> [Segment] {
+    var count = 0
+    guard elf_getphdrnum(elf, &count) == 0 else { return [] }
+    var segments: [Segment] = []
+    for index in 0..<min(count, 1 << 16) {
+      var header = GElf_Phdr()
+      guard gelf_getphdr(elf, Int32(index), &header) != nil else { break }
+      guard header.p_type == PT_LOAD else { continue }
+      segments.append(
+        Segment(
+          addresses: AddressRange(low: header.p_vaddr, high: header.p_vaddr &+ header.p_memsz),
+          isExecutable: header.p_flags & UInt32(PF_X) != 0))
+    }
+    return segments
+  }
+
+  private static func alternateLink(in sections: ELFSections) -> AlternateLink? {
+    let bytes = sections.bytes(".gnu_debugaltlink")
+    guard let path = bytes.string(at: 0) else { return nil }
+    return AlternateLink(path: path, buildID: BuildID(bytes: bytes.dropFirst(path.utf8.count + 1).prefix(256)))
+  }
+}
+
+extension DebugFile {
+  /// CRC-32 of the whole file, which takes a read of it.
+  var checksum: UInt32 {
+    var checksum = Checksum()
+    var size = 0
+    if let bytes = elf_rawfile(handle.elf, &size) {
+      checksum.update(UnsafeRawBufferPointer(start: bytes, count: size))
+    }
+    return checksum.value
+  }
+}

@@ -1,0 +1,274 @@
+public import CrashModel
+private import Glibc
+
+/// Finds the files with an image's names on this machine.
+///
+/// The places, in this order, until one has debug information and one has a full symbol table:
+///
+/// 1. the files that were given;
+/// 2. in each directory that was given: `.build-id/ab/cdef….debug`, `ab/cdef….debug`, the image's own path below it, its
+///    name and its name with `.debug`, and at last any ELF file below it with the build id;
+/// 3. the image's own path;
+/// 4. the file that the image's `.gnu_debuglink` names: beside it, in `.debug/`, and in `/usr/lib/debug/<its directory>`;
+/// 5. `/usr/lib/debug/.build-id/ab/cdef….debug`.
+///
+/// A file counts only if its build id is the image's. One with another build id is never used, and the result names it.
+/// The network is never asked: libdw's own search would ask a debuginfod server wherever `DEBUGINFOD_URLS` is set, so it
+/// is not used. Not thread-safe.
+///
+/// ```swift
+/// let search = DebugFileSearch(directories: ["/srv/debug"])
+/// let found = search.files(for: image)
+/// for refusal in found.refusals { print(refusal) }
+/// ```
+public final class DebugFileSearch {
+  private let files: [GivenFile]
+  private let directories: [String]
+  private let systemDirectory: String?
+  private let usesImagePaths: Bool
+  private var indexes: [String: DebugDirectoryIndex] = [:]
+
+  private struct GivenFile {
+    var path: String
+    var buildID: BuildID?
+    var error: DebugFileError?
+  }
+
+  /// - Parameters:
+  ///   - files: debug files, executables or libraries; each is used for the image with its build id.
+  ///   - directories: looked through as the type's documentation says.
+  ///   - systemDirectory: `/usr/lib/debug`, or nil to leave it out.
+  ///   - usesImagePaths: whether to look where the process had the image: right where it ran on this machine, and
+  ///     harmless elsewhere, because of the build id.
+  public init(
+    files: [String] = [], directories: [String] = [], systemDirectory: String? = "/usr/lib/debug",
+    usesImagePaths: Bool = true
+  ) {
+    self.directories = directories
+    self.systemDirectory = systemDirectory
+    self.usesImagePaths = usesImagePaths
+    self.files = files.map { path in
+      do throws(DebugFileError) {
+        return GivenFile(path: path, buildID: try ELFHandle(path: path).buildID, error: nil)
+      } catch {
+        return GivenFile(path: path, buildID: nil, error: error)
+      }
+    }
+  }
+
+  /// Given files that cannot be read, which is worth telling whoever gave them.
+  public var unreadableFiles: [DebugFileError] { files.compactMap(\.error) }
+
+  /// What was found for one image.
+  ///
+  /// Opens files and may walk a given directory, once for all images. Never fails: what cannot be used is in the result.
+  public func files(for image: Image) -> FoundDebugFiles {
+    var found = Candidates(image: image)
+    searchGivenFiles(&found)
+    for directory in directories where !found.isComplete { search(directory, &found) }
+    // An image without a build id could be any build; only the file that the process itself mapped comes into question.
+    if !found.isComplete, usesImagePaths { searchImagePath(&found) }
+    if !found.isComplete { searchDebugLink(&found) }
+    if !found.isComplete, let systemDirectory, let id = image.buildID {
+      for path in Self.buildIDPaths(of: id, below: systemDirectory + "/.build-id") { found.consider(path) }
+    }
+    return found.result
+  }
+
+  private func searchGivenFiles(_ found: inout Candidates) {
+    guard let id = found.image.buildID else { return }
+    for file in files {
+      if file.buildID == id {
+        found.consider(file.path)
+      } else if file.error == nil, found.isNamedLikeImage(file.path) {
+        // A file given for another image is no mistake; one of the same name is.
+        found.refuse(file.path, .buildID(expected: id, found: file.buildID))
+      }
+    }
+    if !files.isEmpty { found.searched.append("the \(files.count) given file\(files.count == 1 ? "" : "s")") }
+  }
+
+  private func search(_ directory: String, _ found: inout Candidates) {
+    guard let id = found.image.buildID else { return }
+    for path in Self.buildIDPaths(of: id, below: directory + "/.build-id") { found.consider(path, isListed: false) }
+    for path in Self.buildIDPaths(of: id, below: directory) { found.consider(path, isListed: false) }
+    if found.image.path.hasPrefix("/") { found.consider(directory + found.image.path, isListed: false) }
+    let name = found.image.name
+    if !name.isEmpty {
+      found.consider(directory + "/" + name, isListed: false)
+      found.consider(directory + "/" + name + ".debug", isListed: false)
+    }
+    found.searched.append("\(directory) and what is below it")
+    if found.isComplete { return }
+    let index = indexes[directory] ?? DebugDirectoryIndex(directory)
+    indexes[directory] = index
+    if let path = index.byBuildID[id] {
+      found.consider(path, isListed: false)
+    } else {
+      for path in (index.byName[name] ?? []) + (index.byName[name + ".debug"] ?? []) {
+        found.consider(path, isListed: false)
+      }
+    }
+    if index.isCut {
+      found.searched.append("\(directory) has more than \(DebugDirectoryIndex.maximumEntries) entries; the rest was left out")
+    }
+    found.searched += index.unreadable
+  }
+
+  private func searchImagePath(_ found: inout Candidates) {
+    // The kernel's own image and anonymous ones have a name, but no file.
+    guard found.image.path.hasPrefix("/") else { return }
+    var path = found.image.path
+    // What the kernel appends to the path of a file that was replaced while the process ran.
+    let deleted = " (deleted)"
+    if path.hasSuffix(deleted) { path.removeLast(deleted.count) }
+    found.consider(path, check: found.image.buildID == nil ? .nothing : .buildID)
+  }
+
+  private func searchDebugLink(_ found: inout Candidates) {
+    guard let origin = found.linkOrigin, let link = origin.debugLink else { return }
+    // The name comes from a file that anyone may have made.
+    guard !link.name.contains("/"), !link.name.isEmpty else { return }
+    let check: Candidates.Check = found.image.buildID == nil ? .checksum(link.checksum) : .buildID
+    for directory in Self.directories(of: origin.path) {
+      found.consider(directory + "/" + link.name, check: check)
+      found.consider(directory + "/.debug/" + link.name, check: check)
+      if let systemDirectory { found.consider(systemDirectory + directory + "/" + link.name, check: check) }
+    }
+  }
+
+  /// The directory of a path, and the one that it stands for after all symbolic links.
+  private static func directories(of path: String) -> [String] {
+    func directory(_ path: String) -> String {
+      path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[..<$0]) } ?? "."
+    }
+    var result = [directory(path)]
+    if let real = realpath(path, nil) {
+      defer { free(real) }
+      let other = directory(String(cString: real))
+      if other != result[0] { result.append(other) }
+    }
+    return result
+  }
+
+  private static func buildIDPaths(of id: BuildID, below directory: String) -> [String] {
+    guard id.bytes.count > 1 else { return [] }
+    let text = id.description
+    let path = directory + "/" + text.prefix(2) + "/" + text.dropFirst(2)
+    // Without the suffix the tree names the program itself, which is worth having for its symbols.
+    return [path + ".debug", path]
+  }
+}
+
+/// The files that a search chose, and what it passed over.
+public struct FoundDebugFiles {
+  /// Has DWARF; nil where none was found.
+  public var debugInformation: DebugFile?
+  /// Has a symbol table, the full one where there is one; nil where none was found.
+  public var symbols: DebugFile?
+  /// The right file, where it has no names at all.
+  var nameless: String?
+  /// Files that were there and not used, or used for less than expected.
+  public var refusals: [Refusal]
+  /// Where was looked, in order; for a message.
+  public var searched: [String]
+  /// The image has no build id, so that nothing proves that the file is the one that ran.
+  public var isUnverified: Bool
+
+  /// A file that was found and not used.
+  public struct Refusal: Hashable, Sendable, CustomStringConvertible {
+    public var path: String
+    public var reason: Reason
+
+    public enum Reason: Hashable, Sendable {
+      /// It is another build.
+      case buildID(expected: BuildID, found: BuildID?)
+      /// Its checksum is not the one of the image's `.gnu_debuglink`.
+      case checksum(expected: UInt32, found: UInt32)
+      case unreadable(DebugFileError)
+      /// The file is the right one, but its debug information cannot be read: why.
+      case debugInformation(String)
+    }
+
+    public var description: String {
+      switch reason {
+      case .buildID(let expected, let found):
+        "\(path): has build id \(found?.description ?? "none"), the image has \(expected); not used"
+      case .checksum(let expected, let found):
+        "\(path): has checksum \(Hex.prefixed(UInt64(found))), the link says \(Hex.prefixed(UInt64(expected))); not used"
+      case .unreadable(let error): error.description
+      case .debugInformation(let text): "\(path): \(text)"
+      }
+    }
+  }
+}
+
+/// The state of one search.
+private struct Candidates {
+  /// What makes a file the right one.
+  enum Check {
+    case buildID
+    case checksum(UInt32)
+    case nothing
+  }
+
+  let image: Image
+  var searched: [String] = []
+  private var refusals: [FoundDebugFiles.Refusal] = []
+  private var debugInformation: DebugFile?
+  private var symbols: DebugFile?
+  private var nameless: String?
+  private var seen: Set<String> = []
+  /// The file whose link leads to the debug file.
+  private(set) var linkOrigin: DebugFile?
+  private var isUnverified = false
+
+  init(image: Image) { self.image = image }
+
+  var isComplete: Bool { debugInformation != nil && symbols?.hasSymbolTable == true }
+
+  var result: FoundDebugFiles {
+    FoundDebugFiles(
+      debugInformation: debugInformation, symbols: symbols, nameless: nameless, refusals: refusals,
+      searched: searched, isUnverified: isUnverified)
+  }
+
+  func isNamedLikeImage(_ path: String) -> Bool {
+    let name = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { path[path.utf8.index(after: $0)...] } ?? path[...]
+    return !image.name.isEmpty && (name == image.name || name == image.name + ".debug")
+  }
+
+  mutating func refuse(_ path: String, _ reason: FoundDebugFiles.Refusal.Reason) {
+    refusals.append(.init(path: path, reason: reason))
+  }
+
+  /// Takes the file if it is the right one and has something that is still missing.
+  ///
+  /// - Parameter isListed: whether to name the path among the places that were looked at.
+  mutating func consider(_ path: String, check: Check = .buildID, isListed: Bool = true) {
+    guard !isComplete, seen.insert(path).inserted else { return }
+    if isListed { searched.append(path) }
+    let file: DebugFile
+    do throws(DebugFileError) {
+      file = try DebugFile(path: path)
+    } catch {
+      if case .cannotOpen(_, let code) = error, code == ENOENT || code == ENOTDIR { return }
+      refuse(path, .unreadable(error))
+      return
+    }
+    switch check {
+    case .buildID:
+      guard let expected = image.buildID else { return }
+      guard file.buildID == expected else { return refuse(path, .buildID(expected: expected, found: file.buildID)) }
+    case .checksum(let expected):
+      let found = file.checksum
+      guard found == expected else { return refuse(path, .checksum(expected: expected, found: found)) }
+    case .nothing: isUnverified = true
+    }
+    if let problem = file.debugInformationProblem { refuse(path, .debugInformation(problem)) }
+    if debugInformation == nil, file.hasDebugInformation { debugInformation = file }
+    if file.hasSymbolTable ? symbols?.hasSymbolTable != true : symbols == nil && file.hasDynamicSymbols { symbols = file }
+    if nameless == nil, !file.hasDebugInformation, !file.hasSymbolTable, !file.hasDynamicSymbols { nameless = path }
+    if linkOrigin == nil, file.debugLink != nil { linkOrigin = file }
+  }
+}

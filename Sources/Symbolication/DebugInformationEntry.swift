@@ -1,0 +1,55 @@
+internal import CLibdw
+private import Glibc
+
+/// What is asked of a single debug information entry (DIE), through libdw.
+enum DebugInformationEntry {
+  /// Calls `body` for each address range of the entry, whether it has one (`DW_AT_low_pc`) or a list (`DW_AT_ranges`).
+  static func forEachRange(of die: inout Dwarf_Die, _ body: (AddressRange) -> Void) {
+    var offset = 0
+    var base: Dwarf_Addr = 0
+    var low: Dwarf_Addr = 0
+    var high: Dwarf_Addr = 0
+    while true {
+      offset = dwarf_ranges(&die, offset, &base, &low, &high)
+      guard offset > 0 else { return }
+      body(AddressRange(low: low, high: high))
+    }
+  }
+
+  /// The name by which the linker knows the function, which an inlined or out-of-line copy has from the entry that it
+  /// refers to.
+  static func linkageName(_ die: inout Dwarf_Die) -> String? {
+    integrated(&die, DW_AT_linkage_name) ?? integrated(&die, DW_AT_MIPS_linkage_name)
+  }
+
+  static func name(_ die: inout Dwarf_Die) -> String? { integrated(&die, DW_AT_name) }
+
+  static func declarationLine(_ die: inout Dwarf_Die) -> Int? {
+    var attribute = Dwarf_Attribute()
+    guard dwarf_attr_integrate(&die, UInt32(DW_AT_decl_line), &attribute) != nil else { return nil }
+    return number(&attribute)
+  }
+
+  static func number(_ die: inout Dwarf_Die, _ code: Int) -> Int? {
+    var attribute = Dwarf_Attribute()
+    guard dwarf_attr(&die, UInt32(code), &attribute) != nil else { return nil }
+    return number(&attribute)
+  }
+
+  static func string(_ die: inout Dwarf_Die, _ code: Int) -> String? {
+    var attribute = Dwarf_Attribute()
+    guard dwarf_attr(&die, UInt32(code), &attribute) != nil else { return nil }
+    return dwarf_formstring(&attribute).map { String(cString: $0) }
+  }
+
+  private static func number(_ attribute: inout Dwarf_Attribute) -> Int? {
+    var value: Dwarf_Word = 0
+    return dwarf_formudata(&attribute, &value) == 0 ? Int(exactly: value) : nil
+  }
+
+  private static func integrated(_ die: inout Dwarf_Die, _ code: Int) -> String? {
+    var attribute = Dwarf_Attribute()
+    guard dwarf_attr_integrate(&die, UInt32(code), &attribute) != nil else { return nil }
+    return dwarf_formstring(&attribute).map { String(cString: $0) }
+  }
+}

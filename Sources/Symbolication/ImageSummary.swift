@@ -1,0 +1,56 @@
+public import CrashModel
+
+/// What was found for one image of a report.
+public struct ImageSummary: Hashable, Sendable {
+  /// Index in `CrashReport.images`.
+  public var imageIndex: Int
+  public var path: String
+  public var buildID: BuildID?
+  public var status: Status
+  /// The file that the names come from.
+  public var file: String?
+  /// The image has no build id, so that nothing proves that the file is the one that ran.
+  public var isUnverified: Bool
+  /// How many physical frames of the report lie in the image.
+  public var frameCount: Int
+  /// Files that were found and not used.
+  public var refusals: [FoundDebugFiles.Refusal]
+
+  public enum Status: Hashable, Sendable {
+    /// Functions, inlined ones included, files and lines.
+    case debugInformation
+    /// Functions only; `reason` says why, where debug information is there and cannot be read.
+    case symbolsOnly(reason: String?)
+    /// No file; where was looked.
+    case notFound(places: [String])
+    /// The only file has another build id.
+    case buildIDMismatch(path: String, found: BuildID?)
+    /// The only file cannot be read.
+    case unreadable(path: String, reason: String)
+    /// The file was found and has neither debug information nor symbols.
+    case noNames(path: String)
+  }
+}
+
+extension FoundDebugFiles {
+  /// The result in one word for a message.
+  var status: ImageSummary.Status {
+    if debugInformation != nil { return .debugInformation }
+    var problem: String?
+    var unreadable: (path: String, reason: String)?
+    var mismatch: (path: String, found: BuildID?)?
+    for refusal in refusals {
+      switch refusal.reason {
+      case .debugInformation(let text): problem = problem ?? "\(refusal.path): \(text)"
+      case .unreadable(let error): unreadable = unreadable ?? (refusal.path, error.reason)
+      case .buildID(_, let found): mismatch = mismatch ?? (refusal.path, found)
+      case .checksum: break
+      }
+    }
+    if symbols != nil { return .symbolsOnly(reason: problem) }
+    if let mismatch { return .buildIDMismatch(path: mismatch.path, found: mismatch.found) }
+    if let unreadable { return .unreadable(path: unreadable.path, reason: unreadable.reason) }
+    if let nameless { return .noNames(path: nameless) }
+    return .notFound(places: searched)
+  }
+}

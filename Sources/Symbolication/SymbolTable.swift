@@ -1,0 +1,101 @@
+internal import CLibdw
+private import Glibc
+
+/// The functions of an ELF file's symbol table, by address.
+///
+/// `.symtab`, or `.dynsym` where a file has only that. Read once, when first asked: a batch whose functions all have
+/// debug information never pays for it. A symbol takes 24 bytes; names stay in the file until one is asked for.
+struct SymbolTable {
+  private struct Symbol {
+    var address: UInt64
+    /// 0 where the symbol does not say.
+    var size: UInt64
+    /// Offset in the string table.
+    var name: UInt32
+    /// Lower is better, among symbols of one address.
+    var rank: UInt8
+  }
+
+  /// Sorted by address, one for each.
+  private let symbols: [Symbol]
+  private let names: UnsafeRawBufferPointer
+  private let code: CodeRanges
+  // The names lie in its memory.
+  private let handle: ELFHandle
+
+  init(of file: DebugFile) {
+    handle = file.handle
+    code = file.code
+    let tables = file.sections.all.filter { $0.hasContents }
+    let table =
+      tables.first { $0.header.sh_type == SHT_SYMTAB } ?? tables.first { $0.header.sh_type == SHT_DYNSYM }
+    guard let table, let data = elf_getdata(table.handle, nil), let buffer = data.pointee.d_buf,
+      let strings = file.sections.all.first(where: { elf_ndxscn($0.handle) == Int(table.header.sh_link) }),
+      strings.hasContents, let stringData = elf_rawdata(strings.handle, nil), let stringBuffer = stringData.pointee.d_buf
+    else {
+      symbols = []
+      names = UnsafeRawBufferPointer(start: nil, count: 0)
+      return
+    }
+    names = UnsafeRawBufferPointer(start: stringBuffer, count: stringData.pointee.d_size)
+    symbols = Self.functions(
+      in: UnsafeRawBufferPointer(start: buffer, count: data.pointee.d_size), names: names, code: code)
+  }
+
+  private static func functions(
+    in bytes: UnsafeRawBufferPointer, names: UnsafeRawBufferPointer, code: CodeRanges
+  ) -> [Symbol] {
+    var symbols: [Symbol] = []
+    let stride = MemoryLayout<Elf64_Sym>.size
+    for index in 0..<bytes.count / stride {
+      let symbol = bytes.loadUnaligned(fromByteOffset: index &* stride, as: Elf64_Sym.self)
+      let type = Int32(symbol.st_info & 15)
+      guard type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE, symbol.st_shndx != SHN_UNDEF,
+        symbol.st_name != 0, code.range(of: symbol.st_value) != nil
+      else { continue }
+      if type == STT_NOTYPE, isMarker(names, at: Int(symbol.st_name)) { continue }
+      let isLocal = Int32(symbol.st_info >> 4) == STB_LOCAL
+      symbols.append(
+        Symbol(
+          address: symbol.st_value, size: symbol.st_size, name: symbol.st_name,
+          rank: (type == STT_NOTYPE ? 4 : 0) | (isLocal ? 2 : 0) | (symbol.st_size == 0 ? 1 : 0)))
+    }
+    // Stable by the place in the table, so that the choice among aliases is the same in every run.
+    symbols.sort { ($0.address, $0.rank, $0.name) < ($1.address, $1.rank, $1.name) }
+    var kept = 0
+    for symbol in symbols where kept == 0 || symbols[kept - 1].address != symbol.address {
+      symbols[kept] = symbol
+      kept += 1
+    }
+    // A copy, and so without the room that growing took.
+    return Array(symbols[..<kept])
+  }
+
+  /// Whether the name is one of the marks that aarch64 assemblers set (`$x` code, `$d` data), or a local label.
+  private static func isMarker(_ names: UnsafeRawBufferPointer, at offset: Int) -> Bool {
+    guard offset < names.count - 2 else { return false }
+    let (first, second, third) = (names[offset], names[offset + 1], names[offset + 2])
+    if first == UInt8(ascii: "$"), second == UInt8(ascii: "x") || second == UInt8(ascii: "d") {
+      return third == 0 || third == UInt8(ascii: ".")
+    }
+    return first == UInt8(ascii: ".") && second == UInt8(ascii: "L")
+  }
+
+  /// The linker's name of the function that `address` lies in; nil where no symbol covers it.
+  func name(of address: UInt64) -> String? {
+    var index = symbols.partitioningIndex { $0.address > address }
+    // Symbols with sizes may nest (a local entry point within a function), so one step back is not always enough; eight
+    // are more than any nesting seen.
+    for _ in 0..<8 where index > 0 {
+      index -= 1
+      let symbol = symbols[index]
+      let offset = address &- symbol.address
+      // A symbol without a size (assembly) reaches up to the next one, but not into another section: the first stub of
+      // `.plt` is not the last function of `.init`.
+      let covers = symbol.size > 0 ? offset < symbol.size : code.range(of: symbol.address)?.contains(address) == true
+      if covers { return names.string(at: Int(symbol.name)) }
+      if symbol.size == 0 { return nil }
+    }
+    return nil
+  }
+}

@@ -1,0 +1,198 @@
+public import CrashModel
+
+/// Names the frames of reports.
+///
+/// Keeps the files that it opened, so that the next report of the same build is cheap. Not thread-safe, as libdw is not:
+/// one for each task.
+///
+/// ```swift
+/// let symbolicator = Symbolicator(search: DebugFileSearch(directories: ["/srv/debug"]))
+/// let result = symbolicator.symbolicate(report)
+/// for frame in result.report.crashedThread?.frames ?? [] { print(frame.symbolicated?.function ?? "?") }
+/// ```
+public final class Symbolicator {
+  /// Files stay open for this many images; each has a descriptor and a mapping.
+  static let maximumOpenImages = 128
+
+  private let search: DebugFileSearch
+  private let nearestLines: Bool
+  private var found: [ImageKey: FoundDebugFiles] = [:]
+  private var order: [ImageKey] = []
+
+  private struct ImageKey: Hashable {
+    var path: String
+    var buildID: BuildID?
+  }
+
+  /// - Parameters:
+  ///   - search: where to look for debug files.
+  ///   - nearestLines: whether code that has no line gets the nearest line of its function, marked as approximate. Of the
+  ///     calls in optimized Swift code two thirds have none.
+  public init(search: DebugFileSearch = DebugFileSearch(), nearestLines: Bool = true) {
+    self.search = search
+    self.nearestLines = nearestLines
+  }
+
+  /// Names every frame of the report.
+  ///
+  /// Frames that were named before are named anew from their addresses, so that running twice gives the same; where no
+  /// file is found for a frame, it keeps what it had. Never fails: what is missing is in `images`.
+  public func symbolicate(_ report: CrashReport) -> SymbolicatedReport {
+    var report = report
+    let stacks = report.threads.map { $0.frames.map(PhysicalFrame.init).mergingInlined() }
+    // All addresses of an image are resolved at once: each unit is read once for all of them.
+    var addresses: [Int: Set<UInt64>] = [:]
+    var counts: [Int: Int] = [:]
+    let places = stacks.map { stack in
+      stack.map { frame -> Place? in
+        guard let captured = frame.captured, let place = Place(captured, in: report.images) else { return nil }
+        addresses[place.imageIndex, default: []].insert(place.offset.rawValue)
+        counts[place.imageIndex, default: 0] += 1
+        return place
+      }
+    }
+    var resolved: [Int: [UInt64: ResolvedAddress]] = [:]
+    var summaries: [ImageSummary] = []
+    for (index, offsets) in addresses.sorted(by: { $0.key < $1.key }) {
+      let image = report.images[index]
+      let files = self.files(for: image)
+      resolved[index] = resolve(offsets, of: image, with: files)
+      summaries.append(
+        ImageSummary(
+          imageIndex: index, path: image.path, buildID: image.buildID, status: files.status,
+          file: (files.debugInformation ?? files.symbols)?.path, isUnverified: files.isUnverified,
+          frameCount: counts[index] ?? 0, refusals: files.refusals))
+    }
+    let statuses = Dictionary(summaries.map { ($0.imageIndex, $0.status) }, uniquingKeysWith: { first, _ in first })
+    var failures: [SymbolicatedReport.RuntimeFailure] = []
+    for (threadIndex, stack) in stacks.enumerated() {
+      var frames: [Frame] = []
+      for (frame, place) in zip(stack, places[threadIndex]) {
+        let answer = place.flatMap { resolved[$0.imageIndex]?[$0.offset.rawValue] } ?? ResolvedAddress()
+        if let text = answer.runtimeFailure {
+          failures.append(.init(threadIndex: threadIndex, frameIndex: frames.count, text: text))
+        }
+        frames += frame.named(by: answer, at: place, imageStatus: place.flatMap { statuses[$0.imageIndex] })
+      }
+      report.threads[threadIndex].frames = frames
+    }
+    return SymbolicatedReport(report: report, runtimeFailures: failures, images: summaries)
+  }
+
+  /// Names addresses of one file, as the file itself numbers them (its virtual addresses).
+  ///
+  /// Looks the addresses up as they are: for a return address, subtract 1 first. Debug information that lies elsewhere is
+  /// found as for an image with the file's path and build id.
+  ///
+  /// - Returns: one for each address, in their order.
+  /// - Throws: `DebugFileError` where the file cannot be read.
+  public func symbolize(file path: String, addresses: [UInt64]) throws(DebugFileError) -> [ResolvedAddress] {
+    let file = try DebugFile(path: path)
+    let image = Image(path: path, buildID: file.buildID, address: Address(rawValue: 0), size: 0)
+    var files = self.files(for: image)
+    if files.debugInformation == nil, file.hasDebugInformation { files.debugInformation = file }
+    if files.symbols == nil, file.hasSymbolTable || file.hasDynamicSymbols { files.symbols = file }
+    let sorted = Set(addresses).sorted()
+    let resolved = files.resolve(sorted, nearestLines: nearestLines)
+    return addresses.map { address in resolved[sorted.partitioningIndex { $0 >= address }] }
+  }
+
+  private func files(for image: Image) -> FoundDebugFiles {
+    let key = ImageKey(path: image.path, buildID: image.buildID)
+    if let files = found[key] { return files }
+    if order.count >= Self.maximumOpenImages { found[order.removeFirst()] = nil }
+    let files = search.files(for: image)
+    found[key] = files
+    order.append(key)
+    return files
+  }
+
+  private func resolve(
+    _ offsets: Set<UInt64>, of image: Image, with files: FoundDebugFiles
+  ) -> [UInt64: ResolvedAddress] {
+    var image = image
+    // Logs of other tools do not say where an executable at a fixed address begins; the file does.
+    if image.firstVirtualAddress == 0, let file = files.symbols ?? files.debugInformation {
+      image.firstVirtualAddress = file.firstVirtualAddress
+    }
+    let sorted = offsets.sorted()
+    // The same distance for all, so the order stays; wrapping around would break it, and no code lies there.
+    let addresses = sorted.map { image.virtualAddress(of: ImageOffset(rawValue: $0)) }
+    guard zip(addresses, addresses.dropFirst()).allSatisfy({ $0 < $1 }) else { return [:] }
+    let resolved = files.resolve(addresses, nearestLines: nearestLines)
+    return Dictionary(uniqueKeysWithValues: zip(sorted, resolved))
+  }
+}
+
+/// Where the code that a frame stands for lies: the image, and the distance of the address to look up.
+struct Place {
+  var imageIndex: Int
+  var offset: ImageOffset
+
+  /// - Returns: nil where the address lies in no image.
+  init?(_ frame: CapturedFrame, in images: [Image]) {
+    let address = frame.lookupAddress
+    if let index = frame.imageIndex, images.indices.contains(index) {
+      imageIndex = index
+    } else if let index = images.firstIndex(where: { $0.contains(address) }) {
+      imageIndex = index
+    } else {
+      return nil
+    }
+    offset = images[imageIndex].offset(of: address)
+  }
+}
+
+/// A captured frame and the names that it had, or a gap.
+struct PhysicalFrame {
+  /// Innermost first; more than one where functions were inlined.
+  var frames: [Frame]
+
+  init(_ frame: Frame) { frames = [frame] }
+
+  /// Nil for a gap.
+  var captured: CapturedFrame? { frames.last?.captured }
+
+  private var hasNames: Bool { frames.contains { $0.symbolicated?.function != nil } }
+
+  /// The frame as the answer names it; as it was, where the answer knows nothing and the frame did.
+  func named(by answer: ResolvedAddress, at place: Place?, imageStatus: ImageSummary.Status?) -> [Frame] {
+    guard var captured else { return frames }
+    if captured.imageIndex == nil, let place { captured.imageIndex = place.imageIndex }
+    if answer.functions.isEmpty {
+      if hasNames { return frames }
+      let status: FrameStatus =
+        switch imageStatus {
+        case nil: .noImage
+        case .buildIDMismatch: .buildIDMismatch
+        default: .noSymbols
+        }
+      return [.symbolicated(SymbolicatedFrame(captured: captured, status: status))]
+    }
+    return answer.functions.map { function in
+      .symbolicated(
+        SymbolicatedFrame(
+          captured: captured, status: .resolved, function: function.function, rawFunction: function.rawFunction,
+          file: function.file, line: function.line, column: function.column,
+          declarationLine: function.declarationLine, approximate: function.approximate, inlined: function.inlined,
+          inApp: frames.last?.symbolicated?.inApp, hasDebugInformation: function.hasDebugInformation))
+    }
+  }
+}
+
+extension [PhysicalFrame] {
+  /// Puts the functions that an earlier run found inlined back to the frame that they were inlined into.
+  func mergingInlined() -> [PhysicalFrame] {
+    var result: [PhysicalFrame] = []
+    var isOpen = false
+    for frame in self {
+      if isOpen, let last = result.indices.last, result[last].captured?.address == frame.captured?.address {
+        result[last].frames += frame.frames
+      } else {
+        result.append(frame)
+      }
+      isOpen = frame.frames.last?.symbolicated?.inlined == true
+    }
+    return result
+  }
+}

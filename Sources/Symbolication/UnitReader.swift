@@ -1,0 +1,231 @@
+internal import CLibdw
+private import Glibc
+internal import CrashModel
+
+/// Answers addresses from a file's debug information, without an index.
+///
+/// Per file the map of units is made once. Per batch, each unit that holds an address is read once: a pass over its
+/// entries for the functions, one over its line program. Nothing of a unit is kept afterwards. The memory that grows is
+/// libdw's, by the units whose attributes were asked for.
+final class UnitReader {
+  private let dwarf: DwarfHandle
+  private let sections: ELFSections
+  private let code: CodeRanges
+  private let strings: LineProgram.Strings
+  private let map: UnitMap
+
+  /// One address's answer, before names of the symbol table are added.
+  struct Answer {
+    var functions: [SymbolicatedFunction] = []
+    /// The outermost function's linkage name is one that the compiler leaves to the symbol table (C++ functions that are
+    /// local to a file).
+    var wantsLinkageName = false
+  }
+
+  init(_ dwarf: DwarfHandle, of file: DebugFile) {
+    self.dwarf = dwarf
+    sections = file.sections
+    code = file.code
+    strings = LineProgram.Strings(
+      line: sections.bytes(".debug_line", ".zdebug_line"),
+      lineStrings: sections.bytes(".debug_line_str", ".zdebug_line_str"),
+      strings: sections.bytes(".debug_str", ".zdebug_str"))
+    map = UnitMap(dwarf.dwarf, code: file.code)
+  }
+
+  /// - Parameters:
+  ///   - addresses: sorted, without repetitions, as the file numbers them.
+  ///   - nearestLines: replace line 0 by the nearest line of the same function.
+  /// - Returns: one answer for each address; nil where no unit claims it.
+  func answers(to addresses: [UInt64], nearestLines: Bool) -> [Answer?] {
+    var answers: [Answer?] = Array(repeating: nil, count: addresses.count)
+    var indices: [Int: [Int]] = [:]
+    for (index, address) in addresses.enumerated() {
+      if let unit = map.unit(of: address) { indices[unit, default: []].append(index) }
+    }
+    // In the file's order, so that it is read from front to back.
+    for (unit, indices) in indices.sorted(by: { $0.key < $1.key }) {
+      let found = answer(indices.map { addresses[$0] }, in: map.units[unit], nearestLines: nearestLines)
+      for (index, answer) in zip(indices, found) { answers[index] = answer }
+    }
+    return answers
+  }
+
+  /// A place in the source.
+  private struct Position {
+    var file: Int?
+    var line: Int?
+    var column: Int?
+    var isNearest = false
+
+    init(file: Int? = nil, line: Int? = nil, column: Int? = nil) {
+      self.file = file
+      self.line = line
+      self.column = column
+    }
+
+    init(_ row: LineRow, isNearest: Bool = false) {
+      file = Int(row.file)
+      line = Int(row.line)
+      column = Int(row.column)
+      self.isNearest = isNearest
+    }
+  }
+
+  /// A function's names, which are the same for all addresses in it.
+  private struct Names {
+    var linkageName: String?
+    var name: String?
+    var declarationLine: Int?
+    /// Where it was inlined.
+    var call = Position()
+  }
+
+  private func answer(_ addresses: [UInt64], in unit: UnitMap.Unit, nearestLines: Bool) -> [Answer] {
+    let contents = UnitContents(unit, sections: sections)
+    let scanner = contents.map { UnitScanner($0, addresses: addresses, code: code) }
+    let nodes = scanner?.nodes ?? []
+    let innermost = scanner?.innermost ?? Array(repeating: -1, count: addresses.count)
+    // Nodes of a function that only encloses one are read too: they are part of the chain.
+    let names = nodes.map { node in contents.map { Self.names(of: node, in: $0) } ?? Names() }
+
+    // Positions per address, innermost first; the first is from the line table, the others are where the calls stand.
+    var positions = innermost.map { index -> [Position] in
+      var chain = [Position()]
+      var current = index
+      while current >= 0, nodes[current].parent >= 0 {
+        chain.append(names[current].call)
+        current = nodes[current].parent
+      }
+      return chain
+    }
+    var unitDie = unit.die
+    var program = DebugInformationEntry.number(&unitDie, DW_AT_stmt_list).flatMap { LineProgram(strings, at: $0) }
+    program?.run(addresses, code: code) { rows, found in
+      for index in found where positions[index][0].line == nil {
+        let address = addresses[index]
+        let row = rows.partitioningIndex { $0.address > address } - 1
+        guard row >= rows.startIndex else { continue }
+        positions[index][0] = Position(rows[row])
+        guard nearestLines else { continue }
+        var current = innermost[index]
+        for depth in positions[index].indices where current >= 0 {
+          if positions[index][depth].line == 0,
+            let nearest = Self.nearest(to: row, of: address, in: rows, for: nodes[current])
+          {
+            positions[index][depth] = nearest
+          }
+          current = nodes[current].parent
+        }
+      }
+    }
+
+    var paths = FilePaths(unit: unit, contents: contents, program: program)
+    let isCPlusPlus = Self.isCPlusPlus(&unitDie)
+    return addresses.indices.map { index in
+      var answer = Answer()
+      var current = innermost[index]
+      for (depth, position) in positions[index].enumerated() {
+        let node = current >= 0 ? nodes[current] : nil
+        let known = current >= 0 ? names[current] : Names()
+        let raw = known.linkageName ?? known.name
+        answer.functions.append(
+          SymbolicatedFunction(
+            rawFunction: raw, file: position.file.flatMap { paths[$0, isFromCall: depth > 0] }, line: position.line,
+            column: position.column, declarationLine: known.declarationLine, approximate: position.isNearest,
+            inlined: node?.isInlined == true && node?.parent ?? -1 >= 0, hasDebugInformation: true))
+        answer.wantsLinkageName = raw == nil || isCPlusPlus && known.linkageName == nil
+        current = node?.parent ?? -1
+      }
+      return answer
+    }
+  }
+
+  private static func names(of node: FunctionNode, in unit: UnitContents) -> Names {
+    guard var die = unit.entry(at: node.offset) else { return Names() }
+    var names = Names()
+    names.linkageName = DebugInformationEntry.linkageName(&die)
+    if names.linkageName == nil { names.name = DebugInformationEntry.name(&die) }
+    names.declarationLine = DebugInformationEntry.declarationLine(&die)
+    if node.isInlined {
+      names.call = Position(
+        file: DebugInformationEntry.number(&die, DW_AT_call_file),
+        line: DebugInformationEntry.number(&die, DW_AT_call_line) ?? 0,
+        column: DebugInformationEntry.number(&die, DW_AT_call_column) ?? 0)
+    }
+    return names
+  }
+
+  /// The nearest row with a line that belongs to the function itself, not to what was inlined into it.
+  ///
+  /// Rows before the address come first, because they were executed before: those behind it may be of a branch that was
+  /// not taken. Only where there is none before does one behind serve.
+  private static func nearest(
+    to row: Int, of address: UInt64, in rows: ArraySlice<LineRow>, for function: FunctionNode
+  ) -> Position? {
+    // A function can be in several pieces; a line of the piece that the address lies in says more than one of another.
+    guard let piece = function.ranges.first(where: { $0.contains(address) }) else { return nil }
+    func serves(_ row: LineRow) -> Bool { row.line != 0 && function.owns(row.address) }
+    var index = row
+    while index >= rows.startIndex, rows[index].address >= piece.low {
+      if serves(rows[index]) { return Position(rows[index], isNearest: true) }
+      index -= 1
+    }
+    index = row + 1
+    while index < rows.endIndex, rows[index].address < piece.high {
+      if serves(rows[index]) { return Position(rows[index], isNearest: true) }
+      index += 1
+    }
+    return nil
+  }
+
+  private static func isCPlusPlus(_ unit: inout Dwarf_Die) -> Bool {
+    switch Int(dwarf_srclang(&unit)) {
+    // The last two are C++17 and C++20, which the header of this libdw does not know.
+    case DW_LANG_C_plus_plus, DW_LANG_C_plus_plus_03, DW_LANG_C_plus_plus_11, DW_LANG_C_plus_plus_14, 0x2a, 0x2b: true
+    default: false
+    }
+  }
+}
+
+/// The paths of a unit's files, each put together once.
+private struct FilePaths {
+  private let compilationDirectory: String?
+  private let program: LineProgram?
+  private let split: Dwarf_Die?
+  private var known: [Int: String?] = [:]
+  private var knownOfCalls: [Int: String?] = [:]
+
+  init(unit: UnitMap.Unit, contents: UnitContents?, program: LineProgram?) {
+    var die = unit.die
+    compilationDirectory = DebugInformationEntry.string(&die, DW_AT_comp_dir)
+    self.program = program
+    split = contents.flatMap { $0.isSplit ? $0.die : nil }
+  }
+
+  /// - Parameter isFromCall: the number is from a `DW_AT_call_file`, which in split DWARF counts in the table of the `.dwo`
+  ///   file.
+  subscript(number: Int, isFromCall isFromCall: Bool) -> String? {
+    mutating get {
+      if isFromCall, var split {
+        if let path = knownOfCalls[number] { return path }
+        let path = splitPath(of: number, in: &split)
+        knownOfCalls[number] = path
+        return path
+      }
+      if let path = known[number] { return path }
+      let path = program?.path(of: number, compilationDirectory: compilationDirectory)
+      known[number] = path
+      return path
+    }
+  }
+
+  private func splitPath(of number: Int, in die: inout Dwarf_Die) -> String? {
+    var files: OpaquePointer?
+    var count = 0
+    guard dwarf_getsrcfiles(&die, &files, &count) == 0, number >= 0, number < count,
+      let name = dwarf_filesrc(files, number, nil, nil)
+    else { return nil }
+    return SourcePath.join(compilationDirectory: compilationDirectory, directory: nil, name: String(cString: name))
+  }
+}
