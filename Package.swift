@@ -36,9 +36,9 @@ let package = Package(
     .executableTarget(
       name: "symbolize-probe", dependencies: ["Symbolication", "CrashModel"], path: "Tests/symbolize-probe",
       swiftSettings: swiftSettings),
-    .systemLibrary(
-      name: "CLibsimdjson", pkgConfig: "simdjson", providers: [.apt(["libsimdjson-dev"]), .yum(["simdjson-devel"])]),
-    .target(name: "CJSONReader", dependencies: ["CLibsimdjson"]),
+    // libsimdjson-dev (apt), simdjson-devel (yum). No system library target: SwiftPM warns at every build about the
+    // `-D` in its pkg-config file, and the header and the library lie where compilers look.
+    .target(name: "CJSONReader", linkerSettings: [.linkedLibrary("simdjson")]),
     .target(name: "CrashFormats", dependencies: ["CJSONReader", "CrashModel"], swiftSettings: swiftSettings),
     .target(name: "CrashGrouping", dependencies: ["CrashModel"], swiftSettings: swiftSettings),
     .executableTarget(
