@@ -29,33 +29,43 @@ let package = Package(
     // What reads crashes elsewhere.
     .systemLibrary(
       name: "CLibdw", pkgConfig: "libdw", providers: [.apt(["libdw-dev"]), .yum(["elfutils-devel"])]),
-    .target(name: "Symbolication", dependencies: ["CrashModel", "CLibdw"], swiftSettings: swiftSettings),
-    .testTarget(
-      name: "SymbolicationTests", dependencies: ["Symbolication", "CrashModel"], swiftSettings: swiftSettings),
-    // Lets a script put the reader's answers beside another tool's: Benchmarks/compare-with-llvm-symbolizer.
-    .executableTarget(
-      name: "symbolize-probe", dependencies: ["Symbolication", "CrashModel"], path: "Tests/symbolize-probe",
-      swiftSettings: swiftSettings),
+    .target(name: "Symbolication", dependencies: ["CLibdw", "CrashModel"], swiftSettings: swiftSettings),
     // libsimdjson-dev (apt), simdjson-devel (yum). No system library target: SwiftPM warns at every build about the
     // `-D` in its pkg-config file, and the header and the library lie where compilers look.
     .target(name: "CJSONReader", linkerSettings: [.linkedLibrary("simdjson")]),
     .target(name: "CrashFormats", dependencies: ["CJSONReader", "CrashModel"], swiftSettings: swiftSettings),
     .target(name: "CrashGrouping", dependencies: ["CrashModel"], swiftSettings: swiftSettings),
     .executableTarget(
-      name: "symbolicate", dependencies: ["CCrashFormat", "CrashFormats", "CrashGrouping", "CrashModel", "Symbolication"],
+      name: "symbolicate", dependencies: ["CrashFormats", "CrashGrouping", "CrashModel", "Symbolication"],
+      swiftSettings: swiftSettings),
+
+    // Tests, and what they share.
+    .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: swiftSettings),
+    // `RecordForge` makes records as the crash path would, damage included.
+    .target(
+      name: "RecordForge", dependencies: ["CCrashFormat", "CrashModel"], path: "Tests/RecordForge",
+      swiftSettings: swiftSettings),
+    // Lets a script put the reader's answers beside another tool's: Benchmarks/compare-with-llvm-symbolizer.
+    .executableTarget(
+      name: "symbolize-probe", dependencies: ["CrashModel", "Symbolication"], path: "Tests/symbolize-probe",
+      swiftSettings: swiftSettings),
+    .testTarget(
+      name: "CCrashSupportTests", dependencies: ["CrashModel", "TestSupport"], exclude: ["Faults", "Oracle"],
+      swiftSettings: swiftSettings),
+    .testTarget(
+      name: "CrashModelTests", dependencies: ["CCrashFormat", "CrashModel", "TestSupport"], exclude: ["Resources"],
+      swiftSettings: swiftSettings),
+    .testTarget(
+      name: "CrashRecordTests", dependencies: ["CCrashFormat", "CrashModel", "RecordForge"],
+      swiftSettings: swiftSettings),
+    .testTarget(
+      name: "SymbolicationTests", dependencies: ["CLibdw", "CrashModel", "Symbolication", "symbolize-probe"],
       swiftSettings: swiftSettings),
     .testTarget(
       name: "CrashFormatsTests", dependencies: ["CrashFormats", "CrashModel"], swiftSettings: swiftSettings),
+    .testTarget(name: "CrashGroupingTests", dependencies: ["CrashGrouping", "CrashModel"], swiftSettings: swiftSettings),
     .testTarget(
-      name: "CrashGroupingTests", dependencies: ["CrashGrouping", "CrashModel"], swiftSettings: swiftSettings),
-    .testTarget(
-      name: "SymbolicateTests", dependencies: ["CrashFormats", "CrashModel", "symbolicate"],
-      swiftSettings: swiftSettings),
-
-    // Tests.
-    .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: swiftSettings),
-    .testTarget(
-      name: "CrashModelTests", dependencies: ["CrashModel", "TestSupport"], exclude: ["Resources"],
+      name: "SymbolicateTests", dependencies: ["CrashModel", "RecordForge", "symbolicate"],
       swiftSettings: swiftSettings),
   ],
   cLanguageStandard: .gnu11,

@@ -241,6 +241,10 @@ static void die_by(int signal, siginfo_t *info) {
   if (pid == 1) crash_syscall(SYS_exit_group, 128 + signal, 0, 0, 0);
   struct crash_kernel_sigaction standard = {.handler = SIG_DFL};
   crash_sys_sigaction(signal, &standard, NULL);
+  // Blocked until the return, which restores the interrupted context's mask: only then is it delivered, and the core
+  // shows the place of the crash and not this function.
+  crash_kernel_sigset blocked = crash_signal_bit(signal);
+  crash_sys_sigprocmask(SIG_BLOCK, &blocked, NULL);
   if (crash_syscall(SYS_rt_tgsigqueueinfo, pid, thread, signal, (long)info) == 0) return;
   if (crash_syscall(SYS_tgkill, pid, thread, signal, 0) == 0) return;
   crash_syscall(SYS_exit_group, 128 + signal, 0, 0, 0);

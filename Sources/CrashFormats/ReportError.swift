@@ -17,7 +17,8 @@ public struct ReportError: Error, Hashable, CustomStringConvertible {
 
   /// The same error as seen from the object that holds the place.
   func inside(key: String) -> ReportError {
-    let isPlain = !key.isEmpty && key.utf8.count <= 64
+    let isPlain =
+      !key.isEmpty && key.utf8.count <= 64
       && key.utf8.allSatisfy { byte in
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

@@ -1,6 +1,6 @@
 internal import CLibdw
-private import Glibc
 public import CrashModel
+private import Glibc
 
 /// An ELF file that is opened as a source of names: the program or library itself, or a file with its debug information.
 ///
@@ -71,7 +71,9 @@ public final class DebugFile {
     let segments = Self.loadedSegments(of: handle.elf)
     // The kernel maps whole pages, so that is where the image begins for the process.
     firstVirtualAddress = (segments.map(\.addresses.low).min() ?? 0) & ~4095
-    let codeSections = sections.all.filter { $0.header.sh_flags & UInt64(SHF_EXECINSTR | SHF_ALLOC) == UInt64(SHF_EXECINSTR | SHF_ALLOC) }
+    let codeSections = sections.all.filter {
+      $0.header.sh_flags & UInt64(SHF_EXECINSTR | SHF_ALLOC) == UInt64(SHF_EXECINSTR | SHF_ALLOC)
+    }
     code = CodeRanges(
       codeSections.isEmpty ? segments.filter(\.isExecutable).map(\.addresses) : codeSections.map(\.addresses))
     var checksum: GElf_Word = 0
@@ -91,7 +93,9 @@ public final class DebugFile {
   private(set) lazy var symbols = SymbolTable(of: self)
 
   private static func checkArchitecture(_ header: GElf_Ehdr, path: String) throws(DebugFileError) {
-    let (wordSize, byteOrder) = withUnsafeBytes(of: header.e_ident) { (Int32($0[Int(EI_CLASS)]), Int32($0[Int(EI_DATA)])) }
+    let (wordSize, byteOrder) = withUnsafeBytes(of: header.e_ident) {
+      (Int32($0[Int(EI_CLASS)]), Int32($0[Int(EI_DATA)]))
+    }
     let machine = Int32(header.e_machine)
     if wordSize == ELFCLASS64, byteOrder == ELFDATA2LSB, machine == EM_X86_64 || machine == EM_AARCH64 { return }
     let name = dwelf_elf_e_machine_string(machine).map { String(cString: $0) } ?? "machine \(machine)"

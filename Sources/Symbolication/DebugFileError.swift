@@ -28,7 +28,8 @@ public enum DebugFileError: Error, Hashable, Sendable, CustomStringConvertible {
     case .notRegular: "is not a regular file"
     case .empty: "is empty"
     case .notELF: "is not an ELF file"
-    case .unsupportedArchitecture(_, let detail): "is an ELF file for \(detail); only 64-bit x86-64 and aarch64 are read"
+    case .unsupportedArchitecture(_, let detail):
+      "is an ELF file for \(detail); only 64-bit x86-64 and aarch64 are read"
     case .damaged(_, let detail): "is a damaged ELF file: \(detail)"
     }
   }

@@ -110,7 +110,8 @@ public final class DebugFileSearch {
       }
     }
     if index.isCut {
-      found.searched.append("\(directory) has more than \(DebugDirectoryIndex.maximumEntries) entries; the rest was left out")
+      found.searched.append(
+        "\(directory) has more than \(DebugDirectoryIndex.maximumEntries) entries; the rest was left out")
     }
     found.searched += index.unreadable
   }
@@ -267,7 +268,9 @@ private struct Candidates {
     }
     if let problem = file.debugInformationProblem { refuse(path, .debugInformation(problem)) }
     if debugInformation == nil, file.hasDebugInformation { debugInformation = file }
-    if file.hasSymbolTable ? symbols?.hasSymbolTable != true : symbols == nil && file.hasDynamicSymbols { symbols = file }
+    if file.hasSymbolTable ? symbols?.hasSymbolTable != true : symbols == nil && file.hasDynamicSymbols {
+      symbols = file
+    }
     if nameless == nil, !file.hasDebugInformation, !file.hasSymbolTable, !file.hasDynamicSymbols { nameless = path }
     if linkOrigin == nil, file.debugLink != nil { linkOrigin = file }
   }

@@ -31,7 +31,8 @@ struct SymbolTable {
       tables.first { $0.header.sh_type == SHT_SYMTAB } ?? tables.first { $0.header.sh_type == SHT_DYNSYM }
     guard let table, let data = elf_getdata(table.handle, nil), let buffer = data.pointee.d_buf,
       let strings = file.sections.all.first(where: { elf_ndxscn($0.handle) == Int(table.header.sh_link) }),
-      strings.hasContents, let stringData = elf_rawdata(strings.handle, nil), let stringBuffer = stringData.pointee.d_buf
+      strings.hasContents, let stringData = elf_rawdata(strings.handle, nil),
+      let stringBuffer = stringData.pointee.d_buf
     else {
       symbols = []
       names = UnsafeRawBufferPointer(start: nil, count: 0)

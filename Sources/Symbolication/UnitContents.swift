@@ -41,7 +41,8 @@ struct UnitContents {
     self.dwarf = dwarf
     self.die = die
     info = isSplit ? sections.bytes(".debug_info.dwo") : sections.bytes(".debug_info", ".zdebug_info")
-    let abbreviationBytes = isSplit ? sections.bytes(".debug_abbrev.dwo") : sections.bytes(".debug_abbrev", ".zdebug_abbrev")
+    let abbreviationBytes =
+      isSplit ? sections.bytes(".debug_abbrev.dwo") : sections.bytes(".debug_abbrev", ".zdebug_abbrev")
     let entry = dwarf_dieoffset(&die)
     let header = entry &- dwarf_cuoffset(&die)
     guard let firstEntry = Int(exactly: entry), let start = Int(exactly: header), start < firstEntry else { return nil }

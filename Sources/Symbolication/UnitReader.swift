@@ -1,6 +1,6 @@
 internal import CLibdw
-private import Glibc
 internal import CrashModel
+private import Glibc
 
 /// Answers addresses from a file's debug information, without an index.
 ///
@@ -99,6 +99,13 @@ final class UnitReader {
       }
       return chain
     }
+    var codeOfNodes: [Int: FunctionCode] = [:]
+    func functionCode(of node: Int) -> FunctionCode {
+      if let code = codeOfNodes[node] { return code }
+      let code = FunctionCode(nodes[node])
+      codeOfNodes[node] = code
+      return code
+    }
     var unitDie = unit.die
     var program = DebugInformationEntry.number(&unitDie, DW_AT_stmt_list).flatMap { LineProgram(strings, at: $0) }
     program?.run(addresses, code: code) { rows, found in
@@ -111,7 +118,7 @@ final class UnitReader {
         var current = innermost[index]
         for depth in positions[index].indices where current >= 0 {
           if positions[index][depth].line == 0,
-            let nearest = Self.nearest(to: row, of: address, in: rows, for: nodes[current])
+            let nearest = Self.nearest(to: row, of: address, in: rows, for: functionCode(of: current))
           {
             positions[index][depth] = nearest
           }
@@ -161,10 +168,10 @@ final class UnitReader {
   /// Rows before the address come first, because they were executed before: those behind it may be of a branch that was
   /// not taken. Only where there is none before does one behind serve.
   private static func nearest(
-    to row: Int, of address: UInt64, in rows: ArraySlice<LineRow>, for function: FunctionNode
+    to row: Int, of address: UInt64, in rows: ArraySlice<LineRow>, for function: FunctionCode
   ) -> Position? {
     // A function can be in several pieces; a line of the piece that the address lies in says more than one of another.
-    guard let piece = function.ranges.first(where: { $0.contains(address) }) else { return nil }
+    guard let piece = function.piece(of: address) else { return nil }
     func serves(_ row: LineRow) -> Bool { row.line != 0 && function.owns(row.address) }
     var index = row
     while index >= rows.startIndex, rows[index].address >= piece.low {

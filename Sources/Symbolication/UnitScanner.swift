@@ -11,11 +11,22 @@ struct FunctionNode {
   var ranges: [AddressRange]
   /// What was inlined directly into it.
   var inlinedRanges: [AddressRange]
+}
 
-  /// Whether code at `address` is the function's own.
-  func owns(_ address: UInt64) -> Bool {
-    ranges.contains { $0.contains(address) } && !inlinedRanges.contains { $0.contains(address) }
+/// Which code is a function's own, and not that of what was inlined into it.
+struct FunctionCode {
+  private let pieces: CodeRanges
+  private let inlined: CodeRanges
+
+  init(_ node: FunctionNode) {
+    pieces = CodeRanges(node.ranges)
+    inlined = CodeRanges(node.inlinedRanges)
   }
+
+  /// The contiguous piece of the function that `address` lies in, with the inlined code in it.
+  func piece(of address: UInt64) -> AddressRange? { pieces.range(of: address) }
+
+  func owns(_ address: UInt64) -> Bool { pieces.range(of: address) != nil && inlined.range(of: address) == nil }
 }
 
 /// Finds the functions that cover a set of addresses, by one pass over a unit's entries.

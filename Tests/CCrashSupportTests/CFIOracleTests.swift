@@ -16,7 +16,8 @@ import Testing
     let compiled = try ChildProcess(
       [
         "/usr/bin/env", "gcc", "-std=gnu11", "-O2", "-D_GNU_SOURCE", "-I\(root)/CCrashSupport",
-        "-I\(root)/CCrashSupport/include", "-I\(root)/Sources/CCrashFormat/include", "\(tests.path)/Oracle/cfi_oracle.c",
+        "-I\(root)/CCrashSupport/include", "-I\(root)/Sources/CCrashFormat/include",
+        "\(tests.path)/Oracle/cfi_oracle.c",
       ] + sources + format + ["-lunwind", "-ldl", "-o", program]
     ).run()
     try #require(compiled.status == .exited(0), "\(compiled.errorText)")
@@ -28,7 +29,9 @@ import Testing
         line.firstIndex(of: "/").map { String(line[$0...]) }
       }.first { $0.hasSuffix("/libswiftCore.so") })
     let folder = String(core.dropLast("/libswiftCore.so".count))
-    let libraries = ["libswiftCore", "libswift_Concurrency", "libdispatch", "libFoundation"].map { "\(folder)/\($0).so" }
+    let libraries = ["libswiftCore", "libswift_Concurrency", "libdispatch", "libFoundation"].map {
+      "\(folder)/\($0).so"
+    }
     let outcome = try ChildProcess([program] + libraries + ["libstdc++.so.6"], directory: directory.path).run()
     #expect(outcome.status == .exited(0), "\(outcome.text)\(outcome.errorText)")
 

@@ -20,7 +20,9 @@ final class FaultHost: Sendable {
       (try? FileManager.default.contentsOfDirectory(atPath: "\(root)/\(folder)"))?
         .filter { $0.hasSuffix(".c") }.map { "\(root)/\(folder)/\($0)" } ?? []
     }
-    let includes = ["-D_GNU_SOURCE", "-I\(root)/CCrashSupport/include", "-I\(root)/Sources/CCrashFormat/include", "-I\(faults)"]
+    let includes = [
+      "-D_GNU_SOURCE", "-I\(root)/CCrashSupport/include", "-I\(root)/Sources/CCrashFormat/include", "-I\(faults)",
+    ]
     let support = directory.path + "/support"
     try Self.require(["mkdir", support])
     try Self.require(["gcc", "-std=gnu11", "-O2", "-g", "-c"] + includes + sources, in: support)

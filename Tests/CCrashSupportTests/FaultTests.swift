@@ -12,8 +12,8 @@ import Testing
     "fork_child": "the child has no record of its own",
     "kill_quit": "SIGQUIT is no crash",
   ]
-  /// Faults where gdb's own walk ends early or goes astray on the core.
-  static let gdbIsNoJudge: Set = ["jit", "smashed", "pc_wild", "pc_noncanon"]
+  /// Faults where gdb's own walk ends early or goes astray on the core, and one that leaves an empty core.
+  static let gdbIsNoJudge: Set = ["jit", "smashed", "pc_wild", "pc_noncanon", "co_null", "fsize"]
 
   /// The awaiting callers are on no physical stack; following their chain is not done yet.
   static let physicalFrames = ["sw_task": ["sw_async_leaf"]]
@@ -59,7 +59,8 @@ import Testing
 
     #expect(outcome.status == bare.status, "the same death as without the reporter")
     #expect(outcome.dumpedCore == bare.dumpedCore, "the same core as without the reporter")
-    #expect(outcome.errorText == bare.errorText, "the reporter prints nothing")
+    // Behind its first line the Swift runtime prints addresses.
+    #expect(outcome.errorText.prefix { $0 != "\n" } == bare.errorText.prefix { $0 != "\n" }, "it prints nothing")
 
     let folder = fault == "nodir" ? "spool.gone" : "spool"
     let captured = try #require(try CapturedRecord(in: run, folder: folder))
@@ -81,11 +82,11 @@ import Testing
     let cores = run.names().filter { $0.hasPrefix("core") }
     guard outcome.dumpedCore, cores.count == 1, !Self.gdbIsNoJudge.contains(fault) else { return }
     let judge = try gdbProgramCounters(executable: program, core: "\(run.path)/\(cores[0])")
-    var ours: [UInt64] = []
-    for address in captured.addresses where ours.last != address { ours.append(address) }
-    if fault.contains("so_") || fault.hasPrefix("so") {
-      // Both walks are cut in the middle of the recursion: the innermost hundred must agree.
-      #expect(ours.prefix(4) == judge.prefix(4))
+    let ours = captured.addresses
+    #expect(!judge.isEmpty)
+    if ours.count > 400 {
+      // Both walks are cut in the middle of the recursion: they agree as far as gdb's goes.
+      #expect(judge.count > 300 && ours.prefix(300) == judge.prefix(300))
     } else {
       #expect(ours == judge, "the frames of gdb on the core of the same run")
     }
@@ -102,7 +103,7 @@ import Testing
     child.environment = ["FX_DB": "\(run.path)/spool", "SWIFT_BACKTRACE": "enable=yes,interactive=no,color=no"]
     let outcome = try child.run()
     #expect(outcome.status == .signaled(signal))
-    #expect(outcome.errorText.contains("Program crashed"))
+    #expect(outcome.errorText.contains("Backtracing from"))
     #expect(try #require(try CapturedRecord(in: run)).record.isComplete)
   }
 

@@ -29,7 +29,8 @@ struct LabelledStacks {
 
   let entries: [Entry]
   static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
-    "Resources/grouping").path
+    "Resources/grouping"
+  ).path
 
   init(view: String) throws {
     let outcome = try ChildProcess(["/usr/bin/env", "gzip", "-dc", "\(Self.folder)/dev.\(view).jsonl.gz"]).run()
@@ -54,7 +55,8 @@ struct LabelledStacks {
       let path = name == "ordersd" ? "/srv/ordersd" : name
       let base = Address(rawValue: UInt64(report.images.count + 1) << 32)
       report.images.append(
-        Image(path: path, buildID: BuildID(Hex.string(Array("\(entry.rel)\(name)".utf8))), address: base, size: 1 << 30))
+        Image(path: path, buildID: BuildID(Hex.string(Array("\(entry.rel)\(name)".utf8))), address: base, size: 1 << 30)
+      )
     }
     var frames: [Frame] = []
     for (index, frame) in entry.frames.enumerated() {
@@ -66,7 +68,8 @@ struct LabelledStacks {
       let offset = frame.off ?? 0
       let captured = CapturedFrame(
         kind: index == 0 ? .programCounter : .returnAddress,
-        address: Address(rawValue: (image.map { report.images[$0].address.rawValue } ?? 0) &+ offset), imageIndex: image,
+        address: Address(rawValue: (image.map { report.images[$0].address.rawValue } ?? 0) &+ offset),
+        imageIndex: image,
         imageOffset: ImageOffset(rawValue: offset))
       guard let raw = frame.fn else {
         frames.append(.captured(captured))

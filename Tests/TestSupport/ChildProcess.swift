@@ -48,6 +48,8 @@ public struct ChildProcess: Sendable {
 
   public struct LaunchFailure: Error, CustomStringConvertible {
     public var description: String
+
+    public init(description: String) { self.description = description }
   }
 
   /// Runs the program to its end. A test that waits for something that never comes is ended by the test runner, not here.

@@ -3,22 +3,19 @@ private import Glibc
 private import Symbolication
 
 // Reads virtual addresses from standard input, one a line in hex, and prints for each one JSON object with the functions
-// at it, for Benchmarks/compare-with-llvm-symbolizer. Usage: symbolize-probe FILE [--nearest] [--keep-failures]
+// at it, for Benchmarks/compare-with-llvm-symbolizer. Usage: symbolize-probe FILE [--nearest]
 
 func quoted(_ text: String?) -> String {
   guard let text else { return "null" }
-  var result = "\""
-  for scalar in text.unicodeScalars {
-    switch scalar {
-    case "\"": result += "\\\""
-    case "\\": result += "\\\\"
-    case _ where scalar.value < 0x20:
-      let digits = String(scalar.value, radix: 16)
-      result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-    default: result.unicodeScalars.append(scalar)
+  var bytes: [UInt8] = [UInt8(ascii: "\"")]
+  for byte in text.utf8 {
+    switch byte {
+    case UInt8(ascii: "\""), UInt8(ascii: "\\"): bytes += [UInt8(ascii: "\\"), byte]
+    case 0..<0x20: bytes += Array("\\u00\(byte < 16 ? "0" : "")\(String(byte, radix: 16))".utf8)
+    default: bytes.append(byte)
     }
   }
-  return result + "\""
+  return String(decoding: bytes + [UInt8(ascii: "\"")], as: UTF8.self)
 }
 
 func complain(_ text: String) { text.withCString { _ = write(STDERR_FILENO, $0, strlen($0)) } }

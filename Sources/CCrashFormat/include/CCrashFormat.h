@@ -356,4 +356,7 @@ uint32_t crash_record_checksum(uint32_t checksum, const void *bytes, size_t leng
 #ifdef __cplusplus
 }
 #endif
+
+#include "CCrashFormat_fields.h"
+
 #endif

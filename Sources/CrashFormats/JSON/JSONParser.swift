@@ -45,7 +45,8 @@ final class JSONParser {
   private static func describe(_ result: CJSONReader_result, in bytes: UnsafeRawBufferPointer) -> String {
     switch result {
     case CJSONREADER_EMPTY: return "no JSON: nothing but white space"
-    case CJSONREADER_TOO_LONG: return "JSON document of \(bytes.count) bytes; at most \(maximumLength) are read"
+    case CJSONREADER_TOO_LONG:
+      return "JSON document of \(bytes.count) bytes; at most \(maximumLength) are read"
     case CJSONREADER_OUT_OF_MEMORY: return "no memory for a JSON document of \(bytes.count) bytes"
     default: break
     }

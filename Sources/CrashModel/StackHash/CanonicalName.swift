@@ -92,7 +92,9 @@ public enum CanonicalName {
     return plain.isEmpty ? nil : plain
   }
 
-  private static let cloneSuffixes: Set<Substring> = ["cold", "part", "isra", "constprop", "llvm", "lto_priv", "localalias"]
+  private static let cloneSuffixes: Set<Substring> = [
+    "cold", "part", "isra", "constprop", "llvm", "lto_priv", "localalias",
+  ]
 
   private static func withoutCloneSuffixes(_ text: Substring) -> Substring {
     var text = text

@@ -43,7 +43,9 @@ struct FrameClassifier {
   ]
 
   /// Parts of a path that a dependency's sources are checked out below.
-  private static let dependencyFolders = ["/checkouts/", "/vendor/", "/third_party/", "/SourcePackages/", "/node_modules/"]
+  private static let dependencyFolders = [
+    "/checkouts/", "/vendor/", "/third_party/", "/SourcePackages/", "/node_modules/",
+  ]
 
   /// Starts of the names of C and C++ functions of the runtimes, which a static executable has in its own image.
   private static let runtimePrefixes = [
@@ -54,9 +56,11 @@ struct FrameClassifier {
     "_Unwind_", "__run_exit_handlers", "crash_support_thread_start", "_CFRunLoop", "CFRunLoop", "__CFRunLoop",
   ]
   private static let runtimeNames: Set<String> = [
-    "abort", "raise", "gsignal", "malloc", "free", "calloc", "realloc", "memcpy", "memmove", "memset", "memcmp", "strlen",
+    "abort", "raise", "gsignal", "malloc", "free", "calloc", "realloc", "memcpy", "memmove", "memset", "memcmp",
+    "strlen",
     "strcpy", "strcmp", "strncpy", "strcat", "printf", "start_thread", "clone", "clone3", "_start", "__clone", "exit",
-    "kill", "tgkill", "pause", "nanosleep", "clock_nanosleep", "poll", "epoll_wait", "read", "write", "qsort", "qsort_r",
+    "kill", "tgkill", "pause", "nanosleep", "clock_nanosleep", "poll", "epoll_wait", "read", "write", "qsort",
+    "qsort_r",
     "__tls_get_addr", "_dl_fini", "tcache_thread_shutdown", "arena_thread_freeres", "__exit_thread",
   ]
   private static let systemFolders = ["/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"]

@@ -21,7 +21,8 @@ struct Payments {
     switch state {
     case 0, 1: return
     default:
-      fatalError("payment of \(customer.email) with card \(customer.card) is in state \(state), see \(customer.home)/log")
+      fatalError(
+        "payment of \(customer.email) with card \(customer.card) is in state \(state), see \(customer.home)/log")
     }
   }
 }

@@ -1,0 +1,60 @@
+extension CrashRecord {
+  /// The report of the crash, without names and stack hash.
+  ///
+  /// A record without a crash gives a report of the kind `termination`. The id is made from the time of the crash and
+  /// the record's own random bytes: however often and by whomever a record is read, the id is the same.
+  public func report() -> CrashReport {
+    var report = CrashReport(id: UUIDText.string(reportID), kind: hasCrash ? .crash : .termination)
+    report.fatal = hasCrash
+    report.timestamp = crashTime
+    report.type = signal?.name
+    report.signal = signal
+    report.process = process
+    report.service = service
+    report.release = release
+    report.environment = environment
+    report.runID = runIDText
+    report.operation = operation
+    report.userID = userID
+    report.tags = tags
+    report.breadcrumbs = breadcrumbs
+    report.threads = threads
+    report.crashedThreadIndex = threads.firstIndex(where: \.crashed)
+    report.images = images
+    report.notes = notes
+    if let message = bestMessage {
+      report.message = message.kind == .cxxExceptionType ? Self.exceptionSentence(message.text) : message.text
+      if message.truncated { report.notes.append("The message was longer than the record has room for.") }
+    }
+    return report
+  }
+
+  /// UUIDv7 of the report, 16 bytes.
+  var reportID: [UInt8] {
+    if let crashTime {
+      return UUIDText.version7(milliseconds: crashTime.rawValue / 1_000_000, entropy: reportEntropy)
+    }
+    // Without the signal's section: the run's own id starts with the time at which the run began.
+    let milliseconds = runID.prefix(6).reduce(Int64(0)) { $0 << 8 | Int64($1) }
+    return UUIDText.version7(milliseconds: milliseconds, entropy: reportEntropy)
+  }
+
+  /// The Swift runtime's own words before the C library's: it is the runtime that called `abort`.
+  private var bestMessage: Message? {
+    for kind in [Message.Kind.swiftFatalError, .abort, .cxxExceptionType] {
+      if let message = messages.first(where: { $0.kind == kind }) { return message }
+    }
+    return nil
+  }
+
+  /// The type is recorded as `typeid` names it, without the prefix by which a demangler knows a symbol; `_ZTS` ("typeinfo
+  /// name for") makes one of it.
+  private static func exceptionSentence(_ name: String) -> String {
+    let prefix = "typeinfo name for "
+    var type = name
+    if let readable = Demangler.simplified("_ZTS" + name), readable.hasPrefix(prefix) {
+      type = String(readable.dropFirst(prefix.count))
+    }
+    return "terminating due to an uncaught exception of type \(type)"
+  }
+}
