@@ -69,7 +69,8 @@ let package = Package(
       swiftSettings: swiftSettings),
     .testTarget(
       name: "CrashFormatsTests", dependencies: ["CrashFormats", "CrashModel"], swiftSettings: swiftSettings),
-    .testTarget(name: "CrashGroupingTests", dependencies: ["CrashGrouping", "CrashModel"], swiftSettings: swiftSettings),
+    .testTarget(
+      name: "CrashGroupingTests", dependencies: ["CrashGrouping", "CrashModel"], swiftSettings: swiftSettings),
     .testTarget(
       name: "SymbolicateTests", dependencies: ["CrashModel", "RecordForge", "symbolicate"],
       swiftSettings: swiftSettings),

@@ -27,11 +27,14 @@ struct Orderd {
     for request in ["GET /orders/1"] + arguments.requests {
       CrashReporter.setOperation(request)
       CrashReporter.addBreadcrumb("request \(request)", category: "http")
-      if request == "POST /tree" {
-        // On the main thread, whose stack is the kernel's and not a thread library's.
-        print(Categories.depth(of: Categories.makeCyclic()))
-      } else {
-        await service.handle(request)
+      switch request {
+      // On the main thread, whose stack is the kernel's and not a thread library's.
+      case "POST /tree": print(Categories.depth(of: Categories.makeCyclic()))
+      case "WAIT":
+        print("waiting \(getpid())")
+        fflush(nil)
+        waitForSignal()
+      default: await service.handle(request)
       }
     }
     CrashReporter.flush(timeout: .seconds(10))
