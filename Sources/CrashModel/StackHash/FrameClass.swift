@@ -74,7 +74,7 @@ struct FrameClassifier {
     guard let raw = frame.rawFunction ?? frame.function, !raw.isEmpty else {
       return FrameClass(kind: .unknown, name: nil, rule: "no symbol")
     }
-    let function = frame.function ?? raw
+    let function = frame.function ?? Demangler.simplified(raw) ?? raw
     if raw.hasPrefix(runtimeFailurePrefix) || function.hasPrefix(runtimeFailurePrefix) {
       return FrameClass(kind: .trap, name: nil, rule: "the compiler's name for a failed check")
     }
@@ -132,8 +132,10 @@ struct FrameClassifier {
     if let index = frame.captured.imageIndex, images.indices.contains(index), isSystem(images[index]) {
       return FrameClass(kind: .runtime, name: name, rule: "image \(images[index].name) of the system")
     }
-    if Self.runtimeNames.contains(raw) || Self.runtimePrefixes.contains(where: { raw.hasPrefix($0) })
-      || function.hasPrefix("std::") || function.hasPrefix("swift::")
+    // A static function of the runtime has its own name behind `_ZL…`: the canonical one tells.
+    let isRuntime = { (text: String) in Self.runtimePrefixes.contains { text.hasPrefix($0) } }
+    if Self.runtimeNames.contains(raw) || isRuntime(raw) || name.map(isRuntime) ?? false
+      || name?.hasPrefix("swift::") ?? false
     {
       return FrameClass(kind: .runtime, name: name, rule: "a function of the runtimes")
     }

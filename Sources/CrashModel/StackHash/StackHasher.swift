@@ -21,6 +21,8 @@ public struct StackHasher: Sendable {
   // Enough for every recursion to show its cycle, and few enough to name.
   private static let topLimit = 256
   private static let bottomLimit = 64
+  // From the trap to the function that decided on it: `abort` alone takes four frames.
+  private static let endingLimit = 8
 
   /// - Parameter runtimeFailure: text of the compiler's pseudo-function at the crashing address, if one was found there.
   public func analyze(_ report: CrashReport, runtimeFailure: String? = nil) -> StackAnalysis {
@@ -36,7 +38,7 @@ public struct StackHasher: Sendable {
       frames = Array(frames.prefix(Self.topLimit) + frames.suffix(Self.bottomLimit))
     }
     let failure = runtimeFailure ?? frames.prefix(4).lazy.compactMap(\.runtimeFailure).first
-    let reason = reason(of: report, thread: thread, runtimeFailure: failure)
+    let reason = reason(of: report, thread: thread, frames: frames, runtimeFailure: failure)
 
     let classifier = FrameClassifier(
       applicationModules: applicationModules.union(ownModules(of: report)), images: report.images, frames: frames)
@@ -55,13 +57,16 @@ public struct StackHasher: Sendable {
     return analysis
   }
 
-  private func reason(of report: CrashReport, thread: ThreadInfo?, runtimeFailure: String?) -> Reason {
+  private func reason(
+    of report: CrashReport, thread: ThreadInfo?, frames: [SymbolicatedFrame], runtimeFailure: String?
+  ) -> Reason {
     if report.kind == .hang { return .hang }
     let pointer = thread?.registers.first { $0.name == "rsp" || $0.name == "sp" }?.value
     let type = report.type.flatMap { $0.hasPrefix("SIG") ? nil : $0 }
     let computed = Reason(
       runtimeFailure: runtimeFailure, message: report.message, exceptionType: type, signal: report.signal,
-      depth: thread?.depth, stackPointer: pointer)
+      depth: thread?.depth, stackPointer: pointer,
+      innermostFunctions: frames.prefix(Self.endingLimit).compactMap { $0.rawFunction ?? $0.function })
     // A report that was symbolicated before knows its reason; its pseudo-frames are gone.
     if runtimeFailure == nil, computed == .illegalInstruction, let known = report.reason { return known }
     return computed

@@ -1,13 +1,15 @@
 /// What a Swift linker name says about where its function is defined.
 ///
-/// Taken from the full demangled form, whose grammar is the mangling's and stays the same, instead of from a second
-/// parser of the mangling itself.
+/// The module comes from the mangling (`MangledModule`), the rest from the full demangled form, which also answers where
+/// the mangling begins with a type that is no context.
 struct SwiftName {
   /// Module that defines the function: the extension's where it is in one.
   var module: String?
   /// The function only forwards (a witness, a reabstraction, a partial apply), or shares its code with others.
   var isForwarder: Bool
   var isMerged: Bool
+  // A witness is defined where the conformance is, which is neither the type's module nor the protocol's.
+  private var isModuleOfConformance = false
 
   static func isSwift(_ rawFunction: String) -> Bool {
     for prefix in ["$s", "$S", "_$s", "_$S", "$e", "_$e", "_T0"] where rawFunction.hasPrefix(prefix) { return true }
@@ -16,6 +18,8 @@ struct SwiftName {
 
   init(rawFunction: String) {
     self.init(full: Demangler.full(rawFunction) ?? "")
+    // The text of a specialisation starts with its arguments, so what the mangling says comes first.
+    if let mangled = MangledModule.module(of: rawFunction), !isModuleOfConformance { module = mangled }
   }
 
   init(full: String) {
@@ -35,6 +39,7 @@ struct SwiftName {
       } else if text.hasPrefix("protocol witness for "), let inModule = Self.lastIn(text) {
         isForwarder = true
         module = Self.firstComponent(inModule)
+        isModuleOfConformance = true
         return
       } else if text.hasPrefix("reabstraction thunk ") {
         isForwarder = true
