@@ -134,8 +134,9 @@ struct FrameClassifier {
     }
     // A static function of the runtime has its own name behind `_ZL…`: the canonical one tells.
     let isRuntime = { (text: String) in Self.runtimePrefixes.contains { text.hasPrefix($0) } }
-    if Self.runtimeNames.contains(raw) || isRuntime(raw) || name.map(isRuntime) ?? false
-      || name?.hasPrefix("swift::") ?? false
+    if Self.runtimeNames.contains(raw) || name.map(Self.runtimeNames.contains) ?? false || isRuntime(raw)
+      || name.map(isRuntime) ?? false
+      || name?.hasPrefix("swift::") ?? false || isInternalToSwiftRuntime(raw)
     {
       return FrameClass(kind: .runtime, name: name, rule: "a function of the runtimes")
     }
@@ -149,6 +150,11 @@ struct FrameClassifier {
       return FrameClass(kind: .runtime, name: name, rule: "source among the system's headers")
     }
     return FrameClass(kind: name == nil ? .runtime : .app, name: name, rule: "C or C++ of the application's image")
+  }
+
+  // A C++ function without linkage of its own, that takes the Swift runtime's types.
+  private func isInternalToSwiftRuntime(_ raw: String) -> Bool {
+    (raw.hasPrefix("_ZL") || raw.hasPrefix("_ZZL")) && raw.utf8Contains("N5swift")
   }
 
   private func isDescribed(_ frame: SymbolicatedFrame) -> Bool {
