@@ -27,20 +27,12 @@ void crash_message_prepare(void) {
   abort_buffer = (uint64_t)(uintptr_t)dlsym(RTLD_DEFAULT, "__abort_msg");
 }
 
-// Where to cut a text that was longer than the buffer: in front of the last token, which may be the first half of an
-// e-mail address that no rule would recognise. Async-signal-safe.
-static size_t last_token_start(const char *text, size_t length) {
-  for (size_t i = length; i > 0 && length - i < 512; i--)
-    if (text[i - 1] == ' ' || text[i - 1] == '\n' || text[i - 1] == '\t') return i;
-  return 0;
-}
-
 static unsigned store(struct crash_record *record, unsigned index, enum crash_record_message_kind kind,
                       uint64_t address) {
   size_t length = crash_safe_copy(raw, address, sizeof raw);
   size_t end = strnlen(raw, length);
   int cut = end == length;
-  if (cut) end = last_token_start(raw, length);
+  if (cut) end = crash_redact_whole(raw, length);
   if (end == 0) return index;
   struct crash_record_message *message = &record->messages[index];
   int truncated = 0;

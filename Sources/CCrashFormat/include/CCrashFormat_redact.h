@@ -19,7 +19,16 @@ extern "C" {
 ///
 /// - Returns: the number of bytes written, at most `capacity`. When the result does not fit, it is cut at a character
 ///   boundary and never inside a token that was to be redacted; `*truncated` (may be NULL) then becomes 1.
+///
+/// The text must be whole: of one that was cut, pass as much as `crash_redact_whole` says.
 size_t crash_redact_base(const char *text, size_t length, char *output, size_t capacity, int *truncated);
+
+/// How much of a text that was cut behind its first `length` bytes can be judged: what is left of it when the last word
+/// goes, which may be the first half of an address or a number that no rule would recognise (`alice@exam`, `123456`).
+///
+/// Looks at 320 bytes at most; of a longer word only the digits and the broken character at its end go.
+/// Async-signal-safe.
+size_t crash_redact_whole(const char *text, size_t length);
 
 #ifdef __cplusplus
 }

@@ -15,13 +15,31 @@ enum Byte {
   }
 }
 
-extension [UInt8] {
+extension Span<UInt8> {
   /// Whether the ASCII text stands at `index`.
   func has(_ text: StaticString, at index: Int) -> Bool {
     let length = text.utf8CodeUnitCount
     guard index >= 0, count - index >= length else { return false }
     for offset in 0..<length where self[index + offset] != text.utf8Start[offset] { return false }
     return true
+  }
+
+  /// The first occurrence of `word` at or behind `start`.
+  func find(_ word: StaticString, from start: Int) -> Int? {
+    let first = word.utf8Start[0]
+    var index = start
+    while index < count {
+      if self[index] == first, has(word, at: index) { return index }
+      index += 1
+    }
+    return nil
+  }
+
+  /// Whether a byte of the range, which ends within the text, fulfils the condition.
+  @inline(__always)
+  func contains(in range: Range<Int>, where condition: (UInt8) -> Bool) -> Bool {
+    for index in range where condition(self[index]) { return true }
+    return false
   }
 
   /// The same without regard to case; `text` is in lower case, and a `_` in it stands for `-` and space too.
@@ -43,6 +61,7 @@ extension [UInt8] {
   }
 
   /// The first index at or behind `start` whose byte does not fulfil the condition.
+  @inline(__always)
   func end(from start: Int, while condition: (UInt8) -> Bool) -> Int {
     var index = start
     while index < count, condition(self[index]) { index += 1 }

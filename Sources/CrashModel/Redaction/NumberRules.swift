@@ -1,77 +1,88 @@
 /// Rules for numbers that stand for a person, an account or a machine.
 enum NumberRules {
-  /// IBANs, with or without spaces between their groups, that pass the check of ISO 13616 (mod 97).
-  @Sendable static func accounts(_ text: [UInt8]) -> [Range<Int>] {
+  /// Country and length of the account numbers in the registry of ISO 13616.
+  private static let countries: [UInt16: Int] = {
+    let registry = """
+      AD24AE23AL28AT20AZ28BA20BE16BG22BH22BR29BY28CH21CR22CY28CZ24DE22DK18DO28EE20EG29ES24FI18FO18FR27GB22GE22GI23GL18\
+      GR27GT28HR21HU28IE22IL23IQ23IS26IT27JO30KW30KZ20LB28LC32LI21LT20LU20LV21LY25MC27MD24ME22MK19MR27MT31MU30NL18NO15\
+      PK24PL28PS29PT25QA29RO24RS22SA24SC31SE24SI19SK24SM27ST25SV28TL23TN24TR26UA29VA22VG24XK20
+      """
+    let bytes = Array(registry.utf8)
+    var countries: [UInt16: Int] = [:]
+    for index in stride(from: 0, to: bytes.count - 3, by: 4) {
+      countries[UInt16(bytes[index]) << 8 | UInt16(bytes[index + 1])] =
+        Int(bytes[index + 2] - 48) * 10 + Int(bytes[index + 3] - 48)
+    }
+    return countries
+  }()
+
+  /// IBANs that pass the check of ISO 13616 (mod 97) and have their country's length: in capitals with or without spaces
+  /// between their groups, in small letters in one piece.
+  @Sendable static func accounts(_ text: Span<UInt8>) -> [Range<Int>] {
     scan(text) { text, start in
-      guard Byte.isUpper(text[start]), text.startsWord(start), start + 4 < text.count, Byte.isUpper(text[start + 1]),
-        Byte.isDigit(text[start + 2]), Byte.isDigit(text[start + 3])
+      guard Byte.isLetter(text[start]), start + 14 < text.count, Byte.isLetter(text[start + 1]),
+        Byte.isDigit(text[start + 2]), Byte.isDigit(text[start + 3]), text.startsWord(start)
       else { return nil }
-      // At most 34 characters; the longest prefix that passes wins, so that a word behind the number stays.
+      let isCapital = Byte.isUpper(text[start])
+      guard isCapital == Byte.isUpper(text[start + 1]),
+        let length = countries[UInt16(text[start] & 0xdf) << 8 | UInt16(text[start + 1] & 0xdf)]
+      else { return nil }
       var remainder = 0
-      var head = 0
-      for byte in text[start..<start + 4] { head = append(byte, to: head) }
       var count = 4
       var index = start + 4
-      var accepted: Int?
-      while index < text.count, count < 34 {
+      while index < text.count, count < length {
         let byte = text[index]
-        if byte == 32, index + 1 < text.count, Byte.isUpper(text[index + 1]) || Byte.isDigit(text[index + 1]) {
+        if isCapital, byte == 32 {
           index += 1
+          guard index < text.count, text[index] != 32 else { return nil }
           continue
         }
-        guard Byte.isUpper(byte) || Byte.isDigit(byte) else { break }
+        guard Byte.isDigit(byte) || (Byte.isLetter(byte) && Byte.isUpper(byte) == isCapital) else { return nil }
         remainder = append(byte, to: remainder)
         count += 1
         index += 1
-        if count >= 15, text.endsWord(index), check(remainder, head: text[start..<start + 4]) { accepted = index }
       }
-      return accepted
+      for position in start..<start + 4 { remainder = append(text[position], to: remainder) }
+      return count == length && remainder == 1 && text.endsWord(index) ? index : nil
     }
   }
 
   private static func append(_ byte: UInt8, to remainder: Int) -> Int {
-    Byte.isDigit(byte) ? (remainder * 10 + Int(byte) - 48) % 97 : (remainder * 100 + Int(byte) - 55) % 97
-  }
-
-  private static func check(_ remainder: Int, head: ArraySlice<UInt8>) -> Bool {
-    head.reduce(remainder) { append($1, to: $0) } == 1
+    Byte.isDigit(byte) ? (remainder * 10 + Int(byte) - 48) % 97 : (remainder * 100 + Int(byte & 0xdf) - 55) % 97
   }
 
   /// Payment cards: 13 to 19 digits with at most one space or hyphen between two, that pass the Luhn check.
-  @Sendable static func cards(_ text: [UInt8]) -> [Range<Int>] {
+  @Sendable static func cards(_ text: Span<UInt8>) -> [Range<Int>] {
     scan(text) { text, start in
       guard (51...54).contains(text[start]), startsNumber(text, start) else { return nil }
-      var digits: [UInt8] = []
+      // Which digits count twice depends on how many there are: both sums are kept.
+      var sums = (plain: 0, doubledLast: 0)
+      var count = 0
       var index = start
       var end = start
-      while index < text.count, digits.count <= 19 {
+      while index < text.count, count <= 19 {
         if Byte.isDigit(text[index]) {
-          digits.append(text[index] - 48)
+          let digit = Int(text[index] - 48)
+          let doubled = digit > 4 ? digit * 2 - 9 : digit * 2
+          sums = (sums.doubledLast + digit, sums.plain + doubled)
+          count += 1
           end = index + 1
         } else if text[index] != 32 && text[index] != UInt8(ascii: "-") || end != index {
           break
         }
         index += 1
       }
-      guard (13...19).contains(digits.count), endsNumber(text, end), luhn(digits) else { return nil }
+      guard (13...19).contains(count), endsNumber(text, end), sums.plain.isMultiple(of: 10) else { return nil }
       return end
     }
   }
 
-  private static func luhn(_ digits: [UInt8]) -> Bool {
-    var sum = 0
-    for (index, digit) in digits.reversed().enumerated() {
-      let value = Int(digit) * (index.isMultiple(of: 2) ? 1 : 2)
-      sum += value > 9 ? value - 9 : value
-    }
-    return sum.isMultiple(of: 10)
-  }
-
   /// `123-45-6789`.
-  @Sendable static func socialSecurity(_ text: [UInt8]) -> [Range<Int>] {
+  @Sendable static func socialSecurity(_ text: Span<UInt8>) -> [Range<Int>] {
     scan(text) { text, start in
       guard Byte.isDigit(text[start]), startsNumber(text, start), text.count - start >= 11 else { return nil }
-      for (offset, byte) in text[start..<start + 11].enumerated() {
+      for offset in 0..<11 {
+        let byte = text[start + offset]
         let isHyphen = offset == 3 || offset == 6
         guard isHyphen ? byte == UInt8(ascii: "-") : Byte.isDigit(byte) else { return nil }
       }
@@ -80,7 +91,7 @@ enum NumberRules {
   }
 
   /// International telephone numbers: `+`, then 8 to 15 digits with the usual separators.
-  @Sendable static func phones(_ text: [UInt8]) -> [Range<Int>] {
+  @Sendable static func phones(_ text: Span<UInt8>) -> [Range<Int>] {
     scan(text) { text, start in
       guard text[start] == UInt8(ascii: "+"), start + 1 < text.count, Byte.isDigit(text[start + 1]),
         text.startsWord(start)
@@ -94,7 +105,7 @@ enum NumberRules {
           digits += 1
           separators = 0
           end = index + 1
-        } else if " -().".utf8.contains(text[index]) {
+        } else if isPhoneSeparator(text[index]) {
           separators += 1
         } else {
           break
@@ -105,15 +116,21 @@ enum NumberRules {
     }
   }
 
+  private static func isPhoneSeparator(_ byte: UInt8) -> Bool {
+    byte == 32 || byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "(")
+      || byte == UInt8(ascii: ")")
+  }
+
   /// Six pairs of hex digits with colons or hyphens.
-  @Sendable static func hardwareAddresses(_ text: [UInt8]) -> [Range<Int>] {
+  @Sendable static func hardwareAddresses(_ text: Span<UInt8>) -> [Range<Int>] {
     scan(text) { text, start in
       guard Byte.isHex(text[start]), text.startsWord(start), text.count - start >= 17 else { return nil }
       let separator = text[start + 2]
       guard separator == UInt8(ascii: ":") || separator == UInt8(ascii: "-"),
         start == 0 || text[start - 1] != separator
       else { return nil }
-      for (offset, byte) in text[start..<start + 17].enumerated() {
+      for offset in 0..<17 {
+        let byte = text[start + offset]
         guard offset % 3 == 2 ? byte == separator : Byte.isHex(byte) else { return nil }
       }
       let end = start + 17
@@ -121,58 +138,79 @@ enum NumberRules {
     }
   }
 
-  /// IPv4 addresses but for the loopback net and `0.0.0.0`, which say nothing about anybody.
-  @Sendable static func internetAddresses(_ text: [UInt8]) -> [Range<Int>] {
+  /// IPv4 addresses but for the loopback net and `0.0.0.0`, which say nothing about anybody, and versions of four parts.
+  @Sendable static func internetAddresses(_ text: Span<UInt8>) -> [Range<Int>] {
     scan(text) { text, start in
       guard Byte.isDigit(text[start]), text.startsWord(start), start == 0 || text[start - 1] != UInt8(ascii: ".") else {
         return nil
       }
-      var octets: [Int] = []
+      var first = 0
+      var others = 0
       var index = start
-      while octets.count < 4 {
-        let end = text.end(from: index, while: Byte.isDigit)
-        guard (1...3).contains(end - index) else { return nil }
-        let value = text[index..<end].reduce(0) { $0 * 10 + Int($1) - 48 }
-        guard value <= 255 else { return nil }
-        octets.append(value)
-        index = end
-        if octets.count < 4 {
+      for part in 0..<4 {
+        var value = 0
+        let begin = index
+        while index < text.count, index - begin < 4, Byte.isDigit(text[index]) {
+          value = value * 10 + Int(text[index] - 48)
+          index += 1
+        }
+        guard (1...3).contains(index - begin), value <= 255 else { return nil }
+        if part == 0 { first = value } else { others |= value }
+        if part < 3 {
           guard index < text.count, text[index] == UInt8(ascii: ".") else { return nil }
           index += 1
         }
       }
       guard text.endsWord(index),
-        !(index + 1 < text.count && text[index] == UInt8(ascii: ".") && Byte.isDigit(text[index + 1]))
+        !(index + 1 < text.count && text[index] == UInt8(ascii: ".") && Byte.isDigit(text[index + 1])),
+        first != 127, first | others != 0, !followsVersion(text, start)
       else { return nil }
-      return octets[0] == 127 || octets.allSatisfy({ $0 == 0 }) ? nil : index
+      return index
     }
   }
 
+  private static func followsVersion(_ text: Span<UInt8>, _ start: Int) -> Bool {
+    guard start > 0, text[start - 1] == 32 else { return false }
+    return text.hasKey("version", at: start - 8) || text.hasKey("release", at: start - 8)
+  }
+
   /// IPv6 addresses but for `::` and `::1`.
-  @Sendable static func internetAddresses6(_ text: [UInt8]) -> [Range<Int>] {
+  @Sendable static func internetAddresses6(_ text: Span<UInt8>) -> [Range<Int>] {
     scan(text) { text, start in
       guard Byte.isHex(text[start]) || text[start] == UInt8(ascii: ":"), text.startsWord(start),
         start == 0 || text[start - 1] != UInt8(ascii: ":")
       else { return nil }
-      var end = text.end(from: start) { Byte.isHex($0) || $0 == UInt8(ascii: ":") }
+      var end = start
+      while end < text.count, end - start < 41, Byte.isHex(text[end]) || text[end] == UInt8(ascii: ":") { end += 1 }
       guard end - start >= 6, end - start <= 39, text.endsWord(end) else { return nil }
       if text[end - 1] == UInt8(ascii: ":"), text[end - 2] != UInt8(ascii: ":") { end -= 1 }
-      let groups = text[start..<end].split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: true)
+      var groups = 0
+      var length = 0
+      var hasDigit = false
+      var hasNumber = false
       var doubled = false
-      for index in start..<end - 1 where text[index] == UInt8(ascii: ":") && text[index + 1] == UInt8(ascii: ":") {
-        doubled = true
+      for index in start...end {
+        if index < end, text[index] != UInt8(ascii: ":") {
+          if length == 0 { groups += 1 }
+          length += 1
+          hasDigit = hasDigit || Byte.isDigit(text[index])
+          guard length <= 4 else { return nil }
+          continue
+        }
+        // `a::b` may be C++; an address has numbers in it.
+        if length >= 3, hasDigit { hasNumber = true }
+        if index < end, index > start, length == 0 { doubled = true }
+        length = 0
+        hasDigit = false
       }
-      guard groups.allSatisfy({ $0.count <= 4 }), doubled ? groups.count <= 7 : groups.count == 8 else { return nil }
-      // `a::b` may be C++; an address has numbers in it.
-      guard groups.count >= 2, groups.contains(where: { $0.count >= 3 && $0.contains(where: Byte.isDigit) }) else {
-        return nil
-      }
+      guard hasNumber, groups >= 2, doubled ? groups <= 7 : groups == 8 else { return nil }
       return end
     }
   }
 
   // Asks at every position that is not inside a match; the rule looks a bounded way ahead and gives the match's end.
-  private static func scan(_ text: [UInt8], _ rule: ([UInt8], Int) -> Int?) -> [Range<Int>] {
+  @inline(__always)
+  private static func scan(_ text: Span<UInt8>, _ rule: (Span<UInt8>, Int) -> Int?) -> [Range<Int>] {
     var found: [Range<Int>] = []
     var index = 0
     while index < text.count {
@@ -186,12 +224,12 @@ enum NumberRules {
     return found
   }
 
-  private static func startsNumber(_ text: [UInt8], _ index: Int) -> Bool {
+  private static func startsNumber(_ text: Span<UInt8>, _ index: Int) -> Bool {
     text.startsWord(index)
       && (index == 0 || text[index - 1] != UInt8(ascii: "-") && text[index - 1] != UInt8(ascii: "."))
   }
 
-  private static func endsNumber(_ text: [UInt8], _ index: Int) -> Bool {
+  private static func endsNumber(_ text: Span<UInt8>, _ index: Int) -> Bool {
     text.endsWord(index) && (index >= text.count || text[index] != UInt8(ascii: "-"))
   }
 }

@@ -24,6 +24,11 @@ public struct Redactor: Sendable {
 
   /// May be called from any thread.
   public func redact(_ text: String) -> String {
+    if additionalRules.isEmpty, let traits = text.utf8.withContiguousStorageIfAvailable({ TextTraits($0.span) }),
+      traits.isClean
+    {
+      return text
+    }
     var bytes = Array(text.utf8)
     var changed = false
     // Where something was taken out, what follows may begin a word that it did not begin before. A second round finds
@@ -38,26 +43,42 @@ public struct Redactor: Sendable {
   private func redactOnce(_ bytes: inout [UInt8], additionalRules: [Rule]) -> Bool {
     var changed = false
     // Specific rules before general ones: a card number is a run of digits too, and a URL's password looks like an
-    // e-mail address.
-    for rule in Self.specificRules { changed = Self.apply(rule(bytes), to: &bytes) || changed }
+    // e-mail address. No rule makes text that another one needs, so that the traits hold for all of them.
+    let traits = TextTraits(bytes.span)
+    for (isWanted, rule) in Self.specificRules where isWanted(traits) {
+      changed = Self.apply(rule(bytes.span), to: &bytes) || changed
+    }
     for rule in additionalRules {
       changed = Self.apply(Self.validated(rule(bytes), bytes.count), to: &bytes) || changed
     }
-    for rule in Self.numberRules { changed = Self.apply(rule(bytes), to: &bytes) || changed }
+    for (isWanted, rule) in Self.numberRules where isWanted(traits) {
+      changed = Self.apply(rule(bytes.span), to: &bytes) || changed
+    }
+    guard traits.wantsBaseRules || changed || !additionalRules.isEmpty else { return false }
     let base = Self.base(bytes)
     changed = changed || base != bytes
     bytes = base
     return changed
   }
 
-  private static let specificRules: [@Sendable ([UInt8]) -> [Range<Int>]] = [
-    SecretRules.privateKeys, SecretRules.urlCredentials, SecretRules.knownPrefixes, SecretRules.webTokens,
-    SecretRules.authorization, SecretRules.namedValues,
+  // What a text must have for a rule to find anything, and the rule.
+  private typealias BuiltInRule = (
+    isWanted: @Sendable (TextTraits) -> Bool, find: @Sendable (Span<UInt8>) -> [Range<Int>]
+  )
+  private static let specificRules: [BuiltInRule] = [
+    ({ $0.longestWord >= 10 && $0.hyphens >= 5 }, SecretRules.privateKeys),
+    ({ $0.hasAt && $0.colons > 0 && $0.hasSlash }, SecretRules.urlCredentials),
+    ({ $0.mayHoldKey }, SecretRules.knownPrefixes), ({ $0.mayHoldWebToken }, SecretRules.webTokens),
+    ({ $0.digits > 0 || $0.colons > 0 || $0.hasEquals }, SecretRules.authorization),
+    ({ $0.digits > 0 || $0.colons > 0 || $0.hasEquals || $0.hyphens > 0 }, NamedValueRule.values),
   ]
-  private static let numberRules: [@Sendable ([UInt8]) -> [Range<Int>]] = [
-    NumberRules.accounts, NumberRules.cards, NumberRules.socialSecurity, NumberRules.phones,
-    NumberRules.hardwareAddresses,
-    NumberRules.internetAddresses, NumberRules.internetAddresses6,
+  private static let numberRules: [BuiltInRule] = [
+    ({ $0.digits >= 4 }, NumberRules.accounts), ({ $0.digits >= 13 }, NumberRules.cards),
+    ({ $0.digits >= 9 && $0.hyphens >= 2 }, NumberRules.socialSecurity),
+    ({ $0.digits >= 8 && $0.hasPlus }, NumberRules.phones),
+    ({ $0.colons >= 5 || $0.hyphens >= 5 }, NumberRules.hardwareAddresses),
+    ({ $0.digits >= 4 && $0.dots >= 3 }, NumberRules.internetAddresses),
+    ({ $0.digits > 0 && $0.colons >= 2 }, NumberRules.internetAddresses6),
   ]
 
   private static func base(_ bytes: [UInt8]) -> [UInt8] {
