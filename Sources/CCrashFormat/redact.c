@@ -227,6 +227,17 @@ static int is_suspect(const unsigned char *text, size_t length) {
   return 0;
 }
 
+// Whether the authority of a URL that starts at `start` has a colon with more behind it than a port: a password, which
+// may hold a slash, so that what looks like an e-mail address further on is its end.
+static int has_password(const unsigned char *text, size_t start, size_t end) {
+  size_t colon = start;
+  while (colon < end && text[colon] != ':' && text[colon] != '/' && text[colon] != '[') colon++;
+  if (colon == end || text[colon] != ':') return 0;
+  for (size_t i = colon + 1; i < end && text[i] != '/'; i++)
+    if (!(class_of[text[i]] & DIGIT)) return 1;
+  return 0;
+}
+
 // An apostrophe in front of the word (`j.o'neil@…`) joins it to the one before, which is at most as long as the longest
 // local part.
 static size_t local_start(const unsigned char *text, size_t start, size_t flushed) {
@@ -262,6 +273,7 @@ size_t crash_redact_base(const char *source, size_t length, char *output, size_t
   size_t url_end = 0;              // behind the URL that is being read; 0 outside of one
   size_t break_at = 0;             // the first break behind it
   int url_is_file = 0;
+  size_t credentials = 0;          // where those of that URL start; 0 where it has none
   size_t i = 0;
   while (i < length && !out.full) {
     uint8_t kind = class_of[text[i]];
@@ -278,6 +290,8 @@ size_t crash_redact_base(const char *source, size_t length, char *output, size_t
         while (local < i && text[local] >= 0x80 && is_invisible(text + local, i - local)) local += 3;
         size_t end = domain_end(text, i + 1, length);
         if (local == start) local = local_start(text, start, out.flushed);
+        if (i < url_end && credentials && credentials < local)
+          local = credentials > out.flushed ? credentials : out.flushed;
         if (end > i + 1 && local < i) {
           replace(&out, local, end, token, TOKEN_LENGTH);
           i = end;
@@ -308,6 +322,7 @@ size_t crash_redact_base(const char *source, size_t length, char *output, size_t
           if (break_at <= i)
             for (break_at = i; break_at < length && !(class_of[text[break_at]] & BREAK);) break_at++;
           url_end = without_punctuation(text, i + 3, break_at);
+          credentials = has_password(text, i + 3, url_end) ? i + 3 : 0;
         } else if (i > out.flushed && is_letter(text[i - 1]) && matches(text, i, length, ":\\Users\\")) {
           size_t end = i + 8;
           while (end < length && text[end] != '\\' && !(class_of[text[end]] & BREAK)) end++;

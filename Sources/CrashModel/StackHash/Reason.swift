@@ -141,8 +141,10 @@ extension Reason {
 
   private static func reason(line: Substring) -> Reason? {
     let text = withoutLocation(line)
-    for (head, plain) in [("Fatal error", Reason.fatal), ("Precondition failed", .precondition),
-      ("Assertion failed", .assertion)]
+    for (head, plain) in [
+      ("Fatal error", Reason.fatal), ("Precondition failed", .precondition),
+      ("Assertion failed", .assertion),
+    ]
     where text.hasPrefix(head) {
       let rest = text.dropFirst(head.count)
       guard rest.hasPrefix(": ") else { return plain }
