@@ -114,6 +114,22 @@ import Testing
     #expect(Self.base(text) == text)
   }
 
+  /// Whatever stands before and behind, and wherever the reading's blocks begin.
+  @Test func foundAtEveryPlace() {
+    let pieces = [
+      (Self.alice, "[redacted]"), ("7654321", "[redacted]"), ("/home/al/x", "~/x"), ("a%40b.co", "[redacted]"),
+    ]
+    for (piece, expected) in pieces {
+      for before in 0...40 {
+        for behind in [0, 1, 5, 15, 16, 17, 31] {
+          let head = String(repeating: "- ", count: before / 2) + (before % 2 == 1 ? " " : "")
+          let tail = String(repeating: " -", count: behind / 2) + (behind % 2 == 1 ? " " : "")
+          #expect(Self.base(head + piece + tail) == head + expected + tail)
+        }
+      }
+    }
+  }
+
   /// A text that was cut says how much of it can be judged; what then comes out holds no half address or number.
   @Test func cutTexts() {
     func whole(_ text: String) -> String {
