@@ -20,8 +20,9 @@ enum NumberRules {
   /// between their groups, in small letters in one piece.
   @Sendable static func accounts(_ text: Span<UInt8>) -> [Range<Int>] {
     scan(text) { text, start in
-      guard Byte.isLetter(text[start]), start + 14 < text.count, Byte.isLetter(text[start + 1]),
-        Byte.isDigit(text[start + 2]), Byte.isDigit(text[start + 3]), text.startsWord(start)
+      // The digits first: they are what most places fail at.
+      guard start + 14 < text.count, Byte.isDigit(text[start + 2]), Byte.isDigit(text[start + 3]),
+        Byte.isLetter(text[start]), Byte.isLetter(text[start + 1]), text.startsWord(start)
       else { return nil }
       let isCapital = Byte.isUpper(text[start])
       guard isCapital == Byte.isUpper(text[start + 1]),
@@ -124,10 +125,10 @@ enum NumberRules {
   /// Six pairs of hex digits with colons or hyphens.
   @Sendable static func hardwareAddresses(_ text: Span<UInt8>) -> [Range<Int>] {
     scan(text) { text, start in
-      guard Byte.isHex(text[start]), text.startsWord(start), text.count - start >= 17 else { return nil }
+      guard text.count - start >= 17 else { return nil }
       let separator = text[start + 2]
-      guard separator == UInt8(ascii: ":") || separator == UInt8(ascii: "-"),
-        start == 0 || text[start - 1] != separator
+      guard separator == UInt8(ascii: ":") || separator == UInt8(ascii: "-"), Byte.isHex(text[start]),
+        text.startsWord(start), start == 0 || text[start - 1] != separator
       else { return nil }
       for offset in 0..<17 {
         let byte = text[start + offset]
@@ -178,7 +179,7 @@ enum NumberRules {
   @Sendable static func internetAddresses6(_ text: Span<UInt8>) -> [Range<Int>] {
     scan(text) { text, start in
       guard Byte.isHex(text[start]) || text[start] == UInt8(ascii: ":"), text.startsWord(start),
-        start == 0 || text[start - 1] != UInt8(ascii: ":")
+        start == 0 || text[start - 1] != UInt8(ascii: ":"), hasColon(text, behind: start)
       else { return nil }
       var end = start
       while end < text.count, end - start < 41, Byte.isHex(text[end]) || text[end] == UInt8(ascii: ":") { end += 1 }
@@ -206,6 +207,12 @@ enum NumberRules {
       guard hasNumber, groups >= 2, doubled ? groups <= 7 : groups == 8 else { return nil }
       return end
     }
+  }
+
+  // Within a group's four digits.
+  private static func hasColon(_ text: Span<UInt8>, behind start: Int) -> Bool {
+    for index in start..<min(start + 5, text.count) where text[index] == UInt8(ascii: ":") { return true }
+    return false
   }
 
   // Asks at every position that is not inside a match; the rule looks a bounded way ahead and gives the match's end.
