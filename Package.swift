@@ -74,6 +74,8 @@ let package = Package(
     .testTarget(
       name: "SymbolicateTests", dependencies: ["CrashModel", "RecordForge", "symbolicate"],
       swiftSettings: swiftSettings),
+    .testTarget(
+      name: "EndToEndTests", dependencies: ["CrashModel", "TestSupport", "symbolicate"], swiftSettings: swiftSettings),
   ],
   cLanguageStandard: .gnu11,
   cxxLanguageStandard: .gnucxx17
