@@ -65,7 +65,7 @@ let package = Package(
       name: "CrashFormatsTests", dependencies: ["CrashFormats", "CrashModel"], swiftSettings: swiftSettings),
     .testTarget(name: "CrashGroupingTests", dependencies: ["CrashGrouping", "CrashModel"], swiftSettings: swiftSettings),
     .testTarget(
-      name: "SymbolicateTests", dependencies: ["CrashModel", "RecordForge", "symbolicate"],
+      name: "SymbolicateTests", dependencies: ["CrashModel", "RecordForge", "TestSupport", "symbolicate"],
       swiftSettings: swiftSettings),
   ],
   cLanguageStandard: .gnu11,
