@@ -72,7 +72,7 @@ let package = Package(
     .testTarget(
       name: "CrashGroupingTests", dependencies: ["CrashGrouping", "CrashModel"], swiftSettings: swiftSettings),
     .testTarget(
-      name: "SymbolicateTests", dependencies: ["CrashModel", "RecordForge", "symbolicate"],
+      name: "SymbolicateTests", dependencies: ["CrashModel", "RecordForge", "TestSupport", "symbolicate"],
       swiftSettings: swiftSettings),
     .testTarget(
       name: "EndToEndTests", dependencies: ["CrashModel", "TestSupport", "symbolicate"], swiftSettings: swiftSettings),
