@@ -16,7 +16,7 @@ let package = Package(
   name: "swift-crash-reporting",
   products: [
     .library(name: "CrashReporting", targets: ["CrashReporting"]),
-    .library(name: "Symbolication", targets: ["Symbolication"])
+    .library(name: "Symbolication", targets: ["Symbolication"]),
   ],
   targets: [
     // What a daemon embeds: glibc and the Swift runtime, nothing else.
