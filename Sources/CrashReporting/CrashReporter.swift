@@ -83,7 +83,7 @@ public enum CrashReporter {
     processEarlierRuns(spool, configuration)
   }
 
-  /// Gives the signals back to their former handlers and removes this run's record. Scope that was set stays forgotten.
+  /// Gives the signals back to their former handlers and removes this run's record.
   public static func stop() { crash_support_stop() }
 
   /// Waits until the records of earlier runs have been worked on, at most for `timeout`.

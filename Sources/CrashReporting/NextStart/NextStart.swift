@@ -75,7 +75,7 @@ package struct NextStart: ~Copyable {
       }
     }
     try flushCounted()
-    index.prune(window: limits.window)
+    index.prune(olderThan: max(limits.window, limits.age))
     try index.save(in: spool.root)
   }
 
