@@ -17,6 +17,8 @@ let package = Package(
   products: [
     .library(name: "CrashReporting", targets: ["CrashReporting"]),
     .library(name: "Symbolication", targets: ["Symbolication"]),
+    .library(name: "CrashGrouping", targets: ["CrashGrouping"]),
+    .executable(name: "symbolicate", targets: ["symbolicate"]),
   ],
   targets: [
     // What a daemon embeds: glibc and the Swift runtime, nothing else.
@@ -31,6 +33,14 @@ let package = Package(
     .systemLibrary(
       name: "CLibdw", pkgConfig: "libdw", providers: [.apt(["libdw-dev"]), .yum(["elfutils-devel"])]),
     .target(name: "Symbolication", dependencies: ["CLibdw", "CrashModel"], swiftSettings: swiftSettings),
+    // libsimdjson-dev (apt), simdjson-devel (yum). No system library target: SwiftPM warns at every build about the
+    // `-D` in its pkg-config file, and the header and the library lie where compilers look.
+    .target(name: "CJSONReader", linkerSettings: [.linkedLibrary("simdjson")]),
+    .target(name: "CrashFormats", dependencies: ["CJSONReader", "CrashModel"], swiftSettings: swiftSettings),
+    .target(name: "CrashGrouping", dependencies: ["CrashModel"], swiftSettings: swiftSettings),
+    .executableTarget(
+      name: "symbolicate", dependencies: ["CrashFormats", "CrashGrouping", "CrashModel", "Symbolication"],
+      swiftSettings: swiftSettings),
 
     // Tests, and what they share.
     .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: swiftSettings),
@@ -61,6 +71,15 @@ let package = Package(
     .testTarget(
       name: "SymbolicationTests", dependencies: ["CLibdw", "CrashModel", "Symbolication", "symbolize-probe"],
       swiftSettings: swiftSettings),
+    .testTarget(
+      name: "CrashFormatsTests", dependencies: ["CrashFormats", "CrashModel"], swiftSettings: swiftSettings),
+    .testTarget(
+      name: "CrashGroupingTests", dependencies: ["CrashGrouping", "CrashModel"], swiftSettings: swiftSettings),
+    .testTarget(
+      name: "SymbolicateTests", dependencies: ["CrashModel", "RecordForge", "symbolicate"],
+      swiftSettings: swiftSettings),
+    .testTarget(
+      name: "EndToEndTests", dependencies: ["CrashModel", "TestSupport", "symbolicate"], swiftSettings: swiftSettings),
   ],
   cLanguageStandard: .gnu11,
   cxxLanguageStandard: .gnucxx17

@@ -10,8 +10,8 @@ private import Glibc
 /// try CrashReporter.start(configuration)
 /// ```
 ///
-/// Every call may be made from any thread, also before `start`; none traps, none waits for disk or network. `start`
-/// makes and opens files, and is the only one that throws.
+/// Every call may be made from any thread, also before `start`; none traps, and none but `flush` waits for disk or
+/// network. `start` makes and opens files, and is the only one that throws.
 public enum CrashReporter {
   /// How to start. A value; changing it later changes nothing.
   public struct Configuration: Sendable {
@@ -86,6 +86,15 @@ public enum CrashReporter {
   /// Gives the signals back to their former handlers and removes this run's record.
   public static func stop() { crash_support_stop() }
 
+  /// Waits until the records of earlier runs have been worked on, at most for `timeout`.
+  ///
+  /// For programs that may end right after their start (and for tests): without it their end would put the work off to
+  /// the next start. Blocks the calling thread.
+  ///
+  /// - Returns: whether all is done; true where nothing was started.
+  @discardableResult
+  public static func flush(timeout: Duration = .seconds(1)) -> Bool { EarlierRuns.shared.wait(timeout: timeout) }
+
   /// UUIDv7 of this run, in the usual form; nil where nothing was started.
   public static var runID: String? { runIDBytes.map { UUIDText.string($0) } }
 
@@ -150,7 +159,9 @@ public enum CrashReporter {
 
   private static func processEarlierRuns(_ spool: consuming Spool, _ configuration: Configuration) {
     let work = SpoolWork(spool: spool, ownRunID: runIDBytes)
+    EarlierRuns.shared.begin()
     let started = BackgroundThread.run {
+      defer { EarlierRuns.shared.end() }
       guard let spool = work.take() else { return }
       NextStart.run(
         spool: spool, limits: configuration.limits,
@@ -158,6 +169,7 @@ public enum CrashReporter {
         ownRunID: work.ownRunID, report: { DiagnosticSink.shared.send($0) })
     }
     if !started {
+      EarlierRuns.shared.end()
       DiagnosticSink.shared.send(
         Diagnostic(.spoolUnavailable, "earlier crashes wait for the next start: no thread could be made"))
     }

@@ -26,7 +26,7 @@ extern "C" {
 /// Deeper documents are refused. Reports nest six deep; the tape is walked without recursion anyway.
 #define CJSONREADER_MAX_DEPTH 64u
 /// Larger documents are refused: the tape takes up to eight times their size.
-#define CJSONREADER_MAX_LENGTH (64u * 1024 * 1024)
+#define CJSONREADER_MAX_LENGTH 67108864u
 /// So many bytes behind a document may be read (never interpreted), where the caller says that they are there.
 #define CJSONREADER_PADDING 64u
 

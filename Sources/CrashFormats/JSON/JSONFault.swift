@@ -1,5 +1,3 @@
-internal import CJSONReader
-
 /// The first place where a text stops being JSON.
 ///
 /// A second, slow reading that is made for error messages only: strict RFC 8259, without recursion.
@@ -81,8 +79,8 @@ struct JSONFault {
         switch current {
         case UInt8(ascii: "{"), UInt8(ascii: "["):
           let isObject = current == UInt8(ascii: "{")
-          guard open.count < Int(CJSONREADER_MAX_DEPTH) - 1 else {
-            return fault("nested deeper than \(CJSONREADER_MAX_DEPTH) levels")
+          guard open.count < JSONParser.maximumDepth - 1 else {
+            return fault("nested deeper than \(JSONParser.maximumDepth) levels")
           }
           open.append(UInt8(ascii: isObject ? "}" : "]"))
           position += 1
@@ -90,7 +88,7 @@ struct JSONFault {
         case UInt8(ascii: "\""):
           if let fault = string() { return fault }
           expected = .commaOrEnd
-        case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
+        case let byte? where byte == UInt8(ascii: "-") || isDigit(byte):
           if let fault = number() { return fault }
           expected = .commaOrEnd
         default:

@@ -6,6 +6,8 @@ internal import CJSONReader
 final class JSONParser {
   /// Bytes that should be readable behind a document, so that it need not be copied.
   static let padding = Int(CJSONREADER_PADDING)
+  static let maximumDepth = Int(CJSONREADER_MAX_DEPTH)
+  static let maximumLength = Int(CJSONREADER_MAX_LENGTH)
 
   private let reader: OpaquePointer
 
@@ -44,7 +46,7 @@ final class JSONParser {
     switch result {
     case CJSONREADER_EMPTY: return "no JSON: nothing but white space"
     case CJSONREADER_TOO_LONG:
-      return "JSON document of \(bytes.count) bytes; at most \(CJSONREADER_MAX_LENGTH) are read"
+      return "JSON document of \(bytes.count) bytes; at most \(maximumLength) are read"
     case CJSONREADER_OUT_OF_MEMORY: return "no memory for a JSON document of \(bytes.count) bytes"
     default: break
     }

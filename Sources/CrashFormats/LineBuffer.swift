@@ -1,0 +1,122 @@
+private import Glibc
+
+/// The part of a file that is read and not yet used.
+struct LineBuffer: ~Copyable {
+  private var memory: UnsafeMutableRawBufferPointer
+  private var start = 0
+  private var end = 0
+  private(set) var isAtEnd = false
+  private let limit: Int
+  private let padding: Int
+  private static let chunk = 256 * 1024
+
+  init(limit: Int, padding: Int) {
+    self.limit = limit
+    self.padding = padding
+    memory = .allocate(byteCount: Self.chunk + padding, alignment: 16)
+    // The parser looks at the bytes behind a document; they have no meaning, but must not be uninitialised.
+    memory.initializeMemory(as: UInt8.self, repeating: 0)
+  }
+
+  deinit { memory.deallocate() }
+
+  var count: Int { end - start }
+
+  /// The bytes; behind them there are at least `padding` more that may be read.
+  var unread: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: memory[start..<end]) }
+
+  mutating func consume(_ length: Int) { start = min(end, start + length) }
+
+  /// - Returns: false at the end of the file.
+  mutating func fill(from file: borrowing InputFile, atMost: Int = .max) throws(InputError) -> Bool {
+    guard !isAtEnd else { return false }
+    let room = min(atMost, Self.chunk)
+    if memory.count - padding - end < room { makeRoom(room) }
+    let count = try file.readSome(into: UnsafeMutableRawBufferPointer(rebasing: memory[end..<end + room]))
+    end += count
+    isAtEnd = count == 0
+    return count > 0
+  }
+
+  private mutating func makeRoom(_ room: Int) {
+    let used = end - start
+    // Moving costs what is unread, growing costs memory: move only where at least as much is gained.
+    if used <= start, used + room + padding <= memory.count {
+      if let base = memory.baseAddress { memmove(base, base + start, used) }
+    } else {
+      let larger = UnsafeMutableRawBufferPointer.allocate(
+        byteCount: max(memory.count * 2, used + room + padding), alignment: 16)
+      larger.initializeMemory(as: UInt8.self, repeating: 0)
+      larger.copyMemory(from: unread)
+      memory.deallocate()
+      memory = larger
+    }
+    start = 0
+    end = used
+  }
+
+  /// The length of the line that begins `offset` bytes behind the start, its line feed included; nil at the end of the
+  /// file. More than the limit for a line that is longer than it.
+  mutating func nextLine(from file: borrowing InputFile, after offset: Int = 0) throws(InputError) -> Int? {
+    var searched = offset
+    while true {
+      if let length = lineLength(after: offset, from: searched) { return length }
+      if count - offset > limit { return count - offset }
+      searched = count
+      if try !fill(from: file) { return count > offset ? count - offset : nil }
+    }
+  }
+
+  /// Drops everything up to and with the next line feed.
+  mutating func skipLine(from file: borrowing InputFile) throws(InputError) {
+    while true {
+      if let length = lineLength(after: 0, from: 0) {
+        consume(length)
+        return
+      }
+      consume(count)
+      if try !fill(from: file) { return }
+    }
+  }
+
+  private func lineLength(after offset: Int, from searched: Int) -> Int? {
+    guard searched < count, let base = unread.baseAddress,
+      let found = memchr(base + searched, CInt(UInt8(ascii: "\n")), count - searched)
+    else { return nil }
+    return UnsafeRawPointer(found) - base - offset + 1
+  }
+
+  func isBlank(_ length: Int) -> Bool {
+    unread.prefix(length).allSatisfy { $0 == 0x20 || $0 == 0x09 || $0 == 0x0A || $0 == 0x0D }
+  }
+}
+
+/// Whether the brackets of a text that is being read line by line are closed.
+struct JSONBalance {
+  private var depth = 0
+  private var inString = false
+  private var escaped = false
+
+  var isOpen: Bool { depth > 0 && !inString }
+
+  mutating func scan(_ bytes: Slice<UnsafeRawBufferPointer>) {
+    for byte in bytes {
+      if inString {
+        if escaped {
+          escaped = false
+        } else if byte == UInt8(ascii: "\\") {
+          escaped = true
+        } else if byte == UInt8(ascii: "\"") {
+          inString = false
+        }
+        continue
+      }
+      switch byte {
+      case UInt8(ascii: "\""): inString = true
+      case UInt8(ascii: "{"), UInt8(ascii: "["): depth += 1
+      case UInt8(ascii: "}"), UInt8(ascii: "]"): depth -= 1
+      default: break
+      }
+    }
+  }
+}

@@ -1,0 +1,314 @@
+internal import CrashModel
+
+/// Turns the members of one document into a report.
+struct ReportDecoder {
+  /// Values that were left out, once each however often they stand there.
+  private var notes: [String] = []
+
+  mutating func report(_ root: JSONValue) throws(ReportError) -> CrashReport {
+    var report = CrashReport(id: "")
+    var hasID = false
+    var digits: String?
+    var quality: StackHash.Quality?
+    // `forEachMember` borrows nothing of self, so the notes travel in a copy.
+    var decoder = self
+    try root.forEachMember { key, value throws(ReportError) in
+      switch key {
+      case "id":
+        report.id = try value.string()
+        hasID = true
+      case "kind": report.kind = try decoder.choice(value, "kind", as: ReportKind.self) ?? .crash
+      case "fatal": report.fatal = try value.bool()
+      case "timestamp": report.timestamp = try decoder.timestamp(value)
+      case "type": report.type = try value.string()
+      case "reason": report.reason = Reason(rawValue: try value.string())
+      case "message": report.message = try value.string()
+      case "stack": _ = try value.bytes()  // made from the threads: read for its type only
+      case "stack_hash": digits = try decoder.hashDigits(value)
+      case "stack_hash_quality": quality = try decoder.choice(value, "stack_hash_quality", as: StackHash.Quality.self)
+      case "previous_stack_hashes":
+        report.previousStackHashes = try decoder.elements(value) { decoder, element throws(ReportError) in
+          try decoder.stackHash(element)
+        }.compactMap { $0 }
+      case "thread": report.crashedThreadIndex = try value.integer(0...Int(Int32.max))
+      case "signal": report.signal = try decoder.signal(value)
+      case "process": report.process = try decoder.process(value)
+      case "service": report.service = try value.string()
+      case "release": report.release = try value.string()
+      case "environment": report.environment = try value.string()
+      case "run_id": report.runID = try value.string()
+      case "operation": report.operation = try value.string()
+      case "user_id": report.userID = try value.string()
+      case "tags": report.tags = try decoder.tags(value)
+      case "breadcrumbs":
+        report.breadcrumbs = try decoder.elements(value) { decoder, element throws(ReportError) in
+          try decoder.breadcrumb(element)
+        }
+      case "suppressed_count": report.suppressedCount = try value.integer(0...Int.max)
+      case "notes":
+        report.notes = try decoder.elements(value) { _, element throws(ReportError) in try element.string() }
+      case "threads":
+        report.threads = try decoder.elements(value) { decoder, element throws(ReportError) in
+          try decoder.thread(element)
+        }
+      case "images":
+        report.images = try decoder.elements(value) { decoder, element throws(ReportError) in
+          try decoder.image(element)
+        }
+      default: break
+      }
+    }
+    guard hasID else { throw ReportError("missing", path: "id") }
+    if let digits {
+      if let quality {
+        report.stackHash = StackHash(digits: digits, quality: quality)
+      } else {
+        decoder.note("stack_hash without a known stack_hash_quality was left out")
+      }
+    }
+    if let index = report.crashedThreadIndex, !report.threads.indices.contains(index) {
+      decoder.note("thread \(index) is said to have crashed; there are \(report.threads.count) threads")
+      report.crashedThreadIndex = nil
+    }
+    if report.crashedThreadIndex == nil { report.crashedThreadIndex = report.threads.firstIndex(where: \.crashed) }
+    for note in decoder.notes where !report.notes.contains(note) { report.notes.append(note) }
+    self = decoder
+    return report
+  }
+
+  // MARK: Parts
+
+  private mutating func stackHash(_ value: JSONValue) throws(ReportError) -> StackHash? {
+    var digits: String?
+    var quality: StackHash.Quality?
+    var decoder = self
+    try value.forEachMember { key, value throws(ReportError) in
+      switch key {
+      case "stack_hash": digits = try decoder.hashDigits(value)
+      case "stack_hash_quality": quality = try decoder.choice(value, "stack_hash_quality", as: StackHash.Quality.self)
+      default: break
+      }
+    }
+    self = decoder
+    guard let digits else { throw ReportError("missing", path: "stack_hash") }
+    return quality.map { StackHash(digits: digits, quality: $0) }
+  }
+
+  private func hashDigits(_ value: JSONValue) throws(ReportError) -> String {
+    let text = try value.string()
+    let isHash = text.utf8.count == 32
+      && text.utf8.allSatisfy {
+        UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 || UInt8(ascii: "a")...UInt8(ascii: "f") ~= $0
+      }
+    guard isHash else { throw ReportError("expected 32 lower-case hex digits") }
+    return text
+  }
+
+  private func signal(_ value: JSONValue) throws(ReportError) -> SignalInfo {
+    var signal = SignalInfo(number: 0, name: "")
+    var hasNumber = false
+    try value.forEachMember { key, value throws(ReportError) in
+      switch key {
+      case "number":
+        signal.number = try value.integer()
+        hasNumber = true
+      case "name": signal.name = try value.string()
+      case "code": signal.code = try value.integer()
+      case "code_name": signal.codeName = try value.string()
+      case "address": signal.address = Address(rawValue: try value.hex())
+      case "sender_pid": signal.senderPID = try value.integer()
+      default: break
+      }
+    }
+    guard hasNumber else { throw ReportError("missing", path: "number") }
+    if signal.name.isEmpty { signal.name = "SIG\(signal.number)" }
+    return signal
+  }
+
+  private func process(_ value: JSONValue) throws(ReportError) -> ProcessInfo {
+    var process = ProcessInfo()
+    try value.forEachMember { key, value throws(ReportError) in
+      switch key {
+      case "id": process.id = try value.integer()
+      case "executable": process.executable = try value.string()
+      case "host": process.host = try value.string()
+      case "system": process.system = try value.string()
+      case "architecture": process.architecture = try value.string()
+      case "start_time": process.startTime = try timestamp(value)
+      default: break
+      }
+    }
+    return process
+  }
+
+  private func tags(_ value: JSONValue) throws(ReportError) -> [Tag] {
+    var tags: [Tag] = []
+    var places: [String: Int] = [:]
+    try value.forEachMember { key, value throws(ReportError) in
+      let tag = Tag(key: key.string, value: try value.string())
+      // A key that stands twice: the last one holds, as for every parser that makes a dictionary of it.
+      if let place = places[tag.key] {
+        tags[place] = tag
+      } else {
+        places[tag.key] = tags.count
+        tags.append(tag)
+      }
+    }
+    return tags
+  }
+
+  private func breadcrumb(_ value: JSONValue) throws(ReportError) -> Breadcrumb {
+    var moment: Timestamp?
+    var category: String?
+    var message = ""
+    try value.forEachMember { key, value throws(ReportError) in
+      switch key {
+      case "timestamp": moment = try timestamp(value)
+      case "category": category = try value.string()
+      case "message": message = try value.string()
+      default: break
+      }
+    }
+    guard let moment else { throw ReportError("missing", path: "timestamp") }
+    return Breadcrumb(timestamp: moment, category: category, message: message)
+  }
+
+  private mutating func thread(_ value: JSONValue) throws(ReportError) -> ThreadInfo {
+    var thread = ThreadInfo()
+    var decoder = self
+    try value.forEachMember { key, value throws(ReportError) in
+      switch key {
+      case "id": thread.id = try value.integer()
+      case "name": thread.name = try value.string()
+      case "crashed": thread.crashed = try value.bool()
+      case "depth": thread.depth = try value.integer()
+      case "status": thread.status = try decoder.choice(value, "thread status", as: ThreadStatus.self)
+      case "registers":
+        try value.forEachMember { name, value throws(ReportError) in
+          thread.registers.append(ThreadInfo.Register(name: name.string, value: try value.hex()))
+        }
+      case "frames":
+        thread.frames = try decoder.elements(value) { decoder, element throws(ReportError) in
+          try decoder.frame(element)
+        }
+      default: break
+      }
+    }
+    self = decoder
+    return thread
+  }
+
+  private mutating func frame(_ value: JSONValue) throws(ReportError) -> Frame {
+    var captured = CapturedFrame(kind: .programCounter, address: Address(rawValue: 0))
+    var names = SymbolicatedFrame(captured: captured, status: .noSymbols)
+    var kind: String?
+    var count: UInt64?
+    var hasAddress = false
+    var statusText: String?
+    var decoder = self
+    try value.forEachMember { key, value throws(ReportError) in
+      switch key {
+      case "kind": kind = try value.string()
+      case "count": count = try value.integer()
+      case "trust": captured.trust = try decoder.choice(value, "trust", as: FrameTrust.self)
+      case "address":
+        captured.address = Address(rawValue: try value.hex())
+        hasAddress = true
+      case "image_index": captured.imageIndex = try value.integer(0...Int(Int32.max))
+      case "image_offset": captured.imageOffset = ImageOffset(rawValue: try value.hex())
+      case "status": statusText = try value.string()
+      case "function": names.function = try value.string()
+      case "raw_function": names.rawFunction = try value.string()
+      case "file": names.file = try value.string()
+      case "line": names.line = try value.integer(0...Int(Int32.max))
+      case "column": names.column = try value.integer(0...Int(Int32.max))
+      case "declaration_line": names.declarationLine = try value.integer(0...Int(Int32.max))
+      case "approximate": names.approximate = try value.bool()
+      case "inlined": names.inlined = try value.bool()
+      case "in_app": names.inApp = try value.bool()
+      case "debug_information": names.hasDebugInformation = try value.bool()
+      default: break
+      }
+    }
+    defer { self = decoder }
+    guard let kind else { throw ReportError("missing", path: "kind") }
+    if kind == "omitted" {
+      guard let count else { throw ReportError("missing", path: "count") }
+      return .omitted(count: count)
+    }
+    guard hasAddress else { throw ReportError("missing", path: "address") }
+    if let known = FrameKind(rawValue: kind) {
+      captured.kind = known
+    } else {
+      decoder.note("frame kind \(Printable.quoted(String(kind.prefix(64)))) is not known; its address is looked up as it is")
+    }
+    guard let statusText else { return .captured(captured) }
+    if let status = FrameStatus(rawValue: statusText) {
+      names.status = status
+    } else {
+      names.status = names.function == nil ? .noSymbols : .resolved
+      decoder.note("frame status \(Printable.quoted(String(statusText.prefix(64)))) is not known")
+    }
+    names.captured = captured
+    return .symbolicated(names)
+  }
+
+  private func image(_ value: JSONValue) throws(ReportError) -> Image {
+    var image = Image(path: "", buildID: nil, address: Address(rawValue: 0), size: 0)
+    var hasAddress = false
+    try value.forEachMember { key, value throws(ReportError) in
+      switch key {
+      case "path": image.path = try value.string()
+      case "build_id":
+        let text = try value.string()
+        guard let id = BuildID(text) else { throw ReportError("expected an even number of hex digits") }
+        image.buildID = id
+      case "address":
+        image.address = Address(rawValue: try value.hex())
+        hasAddress = true
+      case "size": image.size = try value.integer()
+      case "first_virtual_address": image.firstVirtualAddress = try value.hex()
+      default: break
+      }
+    }
+    guard hasAddress else { throw ReportError("missing", path: "address") }
+    return image
+  }
+
+  // MARK: Values
+
+  private mutating func elements<Element>(
+    _ value: JSONValue, _ decode: (inout ReportDecoder, JSONValue) throws(ReportError) -> Element
+  ) throws(ReportError) -> [Element] {
+    var elements: [Element] = []
+    elements.reserveCapacity(value.elementCount)
+    var decoder = self
+    try value.forEachElement { element throws(ReportError) in elements.append(try decode(&decoder, element)) }
+    self = decoder
+    return elements
+  }
+
+  private func timestamp(_ value: JSONValue) throws(ReportError) -> Timestamp {
+    let text = try value.string("an RFC 3339 time")
+    guard let moment = Timestamp(rfc3339: text) else {
+      throw ReportError("expected an RFC 3339 time, found \(Printable.quoted(String(text.prefix(40))))")
+    }
+    return moment
+  }
+
+  /// A value of a closed list; nil and a note for one that is not in it.
+  private mutating func choice<Choice: RawRepresentable<String>>(
+    _ value: JSONValue, _ what: String, as type: Choice.Type
+  ) throws(ReportError) -> Choice? {
+    let text = try value.string()
+    if let choice = Choice(rawValue: text) { return choice }
+    note("\(what) \(Printable.quoted(String(text.prefix(64)))) is not known and was left out")
+    return nil
+  }
+
+  private mutating func note(_ text: String) {
+    // Bounded: a hostile document could hold a new word in each of a million frames.
+    guard notes.count < 16, !notes.contains(text) else { return }
+    notes.append(text)
+  }
+}

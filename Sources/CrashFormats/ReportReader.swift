@@ -1,0 +1,68 @@
+public import CrashModel
+
+/// Reads `crash-report/1`.
+///
+/// Every field of a wrong type is an error that names the place; keys that the format does not know are skipped, so that
+/// later versions can add some; values of an enumeration that it does not know are left out and noted in the report.
+/// To be used by one thread at a time; keeps its memory from one document to the next.
+///
+/// ```swift
+/// guard let reader = ReportReader() else { return }
+/// let report = try reader.report(from: bytes)
+/// ```
+public final class ReportReader {
+  /// Bytes that should be readable behind a document, so that it need not be copied.
+  public static let padding = JSONParser.padding
+
+  private let parser: JSONParser
+
+  /// What a JSON document is.
+  public enum Document: Sendable {
+    case report(CrashReport)
+    /// An object of another kind, with its `schema` if it names one.
+    case other(schema: String?)
+  }
+
+  /// - Returns: nil without memory.
+  public init?() {
+    guard let parser = JSONParser() else { return nil }
+    self.parser = parser
+  }
+
+  /// Reads a report.
+  public func report(from bytes: [UInt8]) throws(ReportError) -> CrashReport {
+    // Closures given to the standard library do not carry typed errors out of it.
+    let result = bytes.withUnsafeBytes { buffer in
+      Result { () throws(ReportError) in try document(in: buffer, count: buffer.count) }
+    }
+    switch try result.get() {
+    case .report(let report): return report
+    case .other(let schema?):
+      throw ReportError("expected \(Printable.quoted(CrashReport.schema)), found \(Printable.quoted(schema))", path: "schema")
+    case .other(nil): throw ReportError("missing; expected \(Printable.quoted(CrashReport.schema))", path: "schema")
+    }
+  }
+
+  /// Reads what stands in the first `count` bytes; those behind may hold anything and save a copy (see `padding`).
+  ///
+  /// - Throws: for a report with an error in it, and for a report of a version that is not known; not for an object of
+  ///   another schema.
+  public func document(in bytes: UnsafeRawBufferPointer, count: Int) throws(ReportError) -> Document {
+    try parser.withDocument(bytes, count: count) { root throws(ReportError) in
+      guard root.isObject else { throw root.expected("an object") }
+      guard let value = root.member("schema") else { return .other(schema: nil) }
+      let schema: String
+      do throws(ReportError) { schema = try value.string() } catch { throw error.inside(key: "schema") }
+      if schema == CrashReport.schema {
+        var decoder = ReportDecoder()
+        return .report(try decoder.report(root))
+      }
+      if schema.hasPrefix("crash-report/") {
+        throw ReportError(
+          "\(Printable.quoted(schema)) is a version that this program does not read; it reads "
+            + Printable.quoted(CrashReport.schema), path: "schema")
+      }
+      return .other(schema: schema)
+    }
+  }
+}

@@ -1,0 +1,39 @@
+internal import CrashFormats
+private import Glibc
+
+/// Messages on standard error: `symbolicate: FILE: what; where it looked; what to do`.
+final class Diagnostics {
+  private let verbosity: Options.Verbosity
+  /// Messages that were given, so that a thousand reports of one build do not say a thousand times what is missing.
+  private var given: Set<String> = []
+  private static let limit = 10_000
+
+  init(verbosity: Options.Verbosity) { self.verbosity = verbosity }
+
+  /// Something that leaves nothing to show.
+  func fatal(_ message: String) { write(message) }
+
+  func error(_ subject: String, _ message: String) {
+    if verbosity > .quiet { write("\(subject): \(message)") }
+  }
+
+  func errorOnce(_ message: String) {
+    guard verbosity > .quiet, given.count < Self.limit, given.insert(message).inserted else { return }
+    write(message)
+  }
+
+  func detail(_ subject: String, _ message: String) {
+    if verbosity == .verbose { write("\(subject): \(message)") }
+  }
+
+  private func write(_ message: String) {
+    let line = Array("symbolicate: \(Printable.line(message))\n".utf8)
+    var written = 0
+    while written < line.count {
+      let count = line.withUnsafeBytes { Glibc.write(STDERR_FILENO, $0.baseAddress?.advanced(by: written), $0.count - written) }
+      // Nowhere is left to complain to.
+      if count < 0, errno != EINTR { return }
+      written += max(count, 0)
+    }
+  }
+}

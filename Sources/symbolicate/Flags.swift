@@ -1,0 +1,122 @@
+/// One flag of the command line. Parser, help, completion and manual page all come from `Flag.all`.
+struct Flag: Sendable {
+  /// Without the two hyphens.
+  var name: String
+  var short: Character?
+  var value: Value
+  var summary: String
+  /// The commands that take it.
+  var commands: [Command]
+  /// - Returns: false for a value that the flag does not take.
+  var apply: @Sendable (inout Options, String) -> Bool
+
+  enum Value: Sendable {
+    case none
+    /// Named so in the help.
+    case text(String)
+    case number(String)
+    case choice([String])
+
+    var isNone: Bool { if case .none = self { true } else { false } }
+
+    /// `FILE`, `text|json`; nil for none.
+    var placeholder: String? {
+      switch self {
+      case .none: nil
+      case .text(let name), .number(let name): name
+      case .choice(let values): values.joined(separator: "|")
+      }
+    }
+  }
+
+  private static let both: [Command] = [.symbolicate, .group]
+
+  static let all: [Flag] = [
+    Flag(
+      name: "exe", short: "e", value: .text("FILE"), summary: "a program, library or debug file to use for its build id; may be repeated",
+      commands: both
+    ) { $0.executables.append($1); return true },
+    Flag(
+      name: "debug-dir", short: "d", value: .text("DIR"),
+      summary: "a directory to search for debug files, as a .build-id tree and recursively; may be repeated", commands: both
+    ) { $0.debugDirectories.append($1); return true },
+    Flag(
+      name: "format", short: "f", value: .choice(Options.Format.allCases.map(\.rawValue)),
+      summary: "how results are written (default: text)", commands: both
+    ) { options, value in
+      guard let format = Options.Format(rawValue: value) else { return false }
+      options.format = format
+      return true
+    },
+    Flag(name: "pretty", short: nil, value: .none, summary: "JSON over several lines (with --format json)", commands: both) {
+      options, _ in
+      options.pretty = true
+      return true
+    },
+    Flag(
+      name: "output", short: "o", value: .text("FILE"),
+      summary: "where results go (default: standard output); replaced at once, when all of it is written", commands: both
+    ) { $0.output = $1; return true },
+    Flag(
+      name: "color", short: nil, value: .choice(Options.Color.allCases.map(\.rawValue)),
+      summary: "colors (default: auto, on a terminal unless NO_COLOR is set)", commands: both
+    ) { options, value in
+      guard let color = Options.Color(rawValue: value) else { return false }
+      options.color = color
+      return true
+    },
+    Flag(
+      name: "threads", short: nil, value: .choice(Options.Threads.allCases.map(\.rawValue)),
+      summary: "which threads text shows (default: crashed)", commands: [.symbolicate]
+    ) { options, value in
+      guard let threads = Options.Threads(rawValue: value) else { return false }
+      options.threads = threads
+      return true
+    },
+    Flag(name: "no-inlines", short: nil, value: .none, summary: "leave inlined functions out of text", commands: [.symbolicate]) {
+      options, _ in
+      options.inlines = false
+      return true
+    },
+    Flag(name: "no-demangle", short: nil, value: .none, summary: "show linker names in text", commands: [.symbolicate]) {
+      options, _ in
+      options.demangle = false
+      return true
+    },
+    Flag(
+      name: "explain", short: nil, value: .none, summary: "show how the stack hash and the blamed function were found",
+      commands: [.symbolicate]
+    ) { options, _ in options.explain = true; return true },
+    Flag(
+      name: "limit", short: nil, value: .number("N"), summary: "at most N reports, newest first; with 'group', at most N groups",
+      commands: both
+    ) { options, value in
+      guard let limit = Int(value), limit > 0 else { return false }
+      options.limit = limit
+      return true
+    },
+    Flag(name: "strict", short: nil, value: .none, summary: "exit with 2 instead of 1 where results are incomplete", commands: both) {
+      options, _ in
+      options.strict = true
+      return true
+    },
+    Flag(name: "quiet", short: "q", value: .none, summary: "no messages but errors that leave nothing to show", commands: both) {
+      options, _ in
+      options.verbosity = .quiet
+      return true
+    },
+    Flag(name: "verbose", short: "v", value: .none, summary: "also say what was skipped and which files were used", commands: both) {
+      options, _ in
+      options.verbosity = .verbose
+      return true
+    },
+    Flag(name: "help", short: "h", value: .none, summary: "show this help", commands: Command.allCases) { options, _ in
+      options.showsHelp = true
+      return true
+    },
+    Flag(name: "version", short: nil, value: .none, summary: "show the version", commands: Command.allCases) { options, _ in
+      options.showsVersion = true
+      return true
+    },
+  ]
+}

@@ -1,0 +1,62 @@
+/// What the command line asks for.
+struct Options {
+  enum Format: String, CaseIterable { case text, json, ndjson }
+  enum Color: String, CaseIterable { case auto, always, never }
+  enum Threads: String, CaseIterable { case crashed, all }
+  enum Verbosity: Comparable { case quiet, normal, verbose }
+
+  var command = Command.symbolicate
+  var operands: [String] = []
+  var executables: [String] = []
+  var debugDirectories: [String] = []
+  var format = Format.text
+  var pretty = false
+  var output: String?
+  var color = Color.auto
+  var threads = Threads.crashed
+  var inlines = true
+  var demangle = true
+  var explain = false
+  var limit: Int?
+  var verbosity = Verbosity.normal
+  var strict = false
+  var showsHelp = false
+  var showsVersion = false
+}
+
+/// What the tool can be told to do.
+enum Command: String, CaseIterable {
+  case symbolicate, group, help
+
+  var synopsis: [String] {
+    switch self {
+    case .symbolicate: ["symbolicate [OPTION]... FILE|DIR|-..."]
+    case .group: ["symbolicate group [OPTION]... FILE|DIR|-..."]
+    case .help: ["symbolicate help [COMMAND]"]
+    }
+  }
+
+  var summary: String {
+    switch self {
+    case .symbolicate: "name every frame of crash records and reports"
+    case .group: "count crashes by bug"
+    case .help: "explain a command"
+    }
+  }
+
+  var discussion: String {
+    switch self {
+    case .symbolicate:
+      """
+      Reads crash records (*.crashrecord) and crash-report/1 JSON, one object or one a line; what a file is, its content
+      says. A directory stands for every record and report below it, newest first, and is listed a line each with its
+      groups; '-' is standard input. Debug files are found by build id.
+      """
+    case .group:
+      """
+      Reads what 'symbolicate' reads, names the frames, and adds the reports up by stack hash: one row for each bug.
+      """
+    case .help: "Without COMMAND: the overview."
+    }
+  }
+}

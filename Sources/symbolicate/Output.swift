@@ -1,0 +1,87 @@
+private import Glibc
+
+/// Where results go: standard output, or a file that appears when it is complete.
+///
+/// Buffered; not for several threads.
+final class Output {
+  enum Failure: Error {
+    /// Whoever read the output has enough. No error: `symbolicate DIR | head`.
+    case closed
+    case failed(String)
+  }
+
+  private let descriptor: CInt
+  /// The file asked for, and the one written to until it is complete.
+  private let paths: (final: String, temporary: String)?
+  private var buffer: [UInt8] = []
+  private static let bufferSize = 64 * 1024
+
+  init(path: String?) throws(Failure) {
+    guard let path else {
+      descriptor = STDOUT_FILENO
+      paths = nil
+      return
+    }
+    let temporary = "\(path).\(getpid()).tmp"
+    descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o644)
+    guard descriptor >= 0 else {
+      throw .failed("\(path): cannot be written: \(String(cString: strerror(errno)))")
+    }
+    paths = (path, temporary)
+  }
+
+  var isTerminal: Bool { paths == nil && isatty(descriptor) == 1 }
+
+  /// Columns of the terminal; nil where the output is none.
+  var width: Int? {
+    guard isTerminal else { return nil }
+    var size = winsize()
+    guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
+    return Int(size.ws_col)
+  }
+
+  func write(_ text: String) throws(Failure) {
+    buffer.append(contentsOf: text.utf8)
+    if buffer.count >= Self.bufferSize { try flush() }
+  }
+
+  func write(_ bytes: [UInt8]) throws(Failure) {
+    buffer.append(contentsOf: bytes)
+    if buffer.count >= Self.bufferSize { try flush() }
+  }
+
+  func flush() throws(Failure) {
+    var written = 0
+    while written < buffer.count {
+      let count = buffer.withUnsafeBytes { bytes in
+        Glibc.write(descriptor, bytes.baseAddress?.advanced(by: written), bytes.count - written)
+      }
+      if count >= 0 {
+        written += count
+      } else if errno == EPIPE {
+        throw .closed
+      } else if errno != EINTR {
+        throw .failed("output cannot be written: \(String(cString: strerror(errno)))")
+      }
+    }
+    buffer.removeAll(keepingCapacity: true)
+  }
+
+  /// Writes what is left and lets a file appear under its name.
+  func finish() throws(Failure) {
+    try flush()
+    guard let paths else { return }
+    guard fsync(descriptor) == 0, close(descriptor) == 0, rename(paths.temporary, paths.final) == 0 else {
+      let reason = String(cString: strerror(errno))
+      unlink(paths.temporary)
+      throw .failed("\(paths.final): cannot be written: \(reason)")
+    }
+  }
+
+  /// Takes back a file that will not be complete.
+  func abandon() {
+    guard let paths else { return }
+    close(descriptor)
+    unlink(paths.temporary)
+  }
+}

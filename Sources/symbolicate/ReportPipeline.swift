@@ -1,0 +1,101 @@
+internal import CrashFormats
+internal import CrashModel
+internal import Symbolication
+
+/// What is known of a crash after the work.
+struct ProcessedReport {
+  var report: CrashReport
+  var analysis: StackAnalysis
+  var symbols: [ImageSymbols]
+  /// A frame lacks a name that it could have.
+  var isIncomplete: Bool
+}
+
+/// The way of every report: redaction, names, reason, stack hash.
+final class ReportPipeline {
+  private let symbolicator: Symbolicator
+  private let hasher = StackHasher()
+
+  init(options: Options, diagnostics: Diagnostics) {
+    let search = DebugFileSearch(files: options.executables, directories: options.debugDirectories)
+    for error in search.unreadableFiles { diagnostics.error(error.path, "\(error.reason); it is not used") }
+    symbolicator = Symbolicator(search: search)
+  }
+
+  func process(_ original: CrashReport) -> ProcessedReport {
+    var original = original
+    ReportRedaction.apply(to: &original)
+    let result = symbolicator.symbolicate(original)
+    var report = result.report
+    let analysis = hasher.analyze(report, runtimeFailure: result.runtimeFailure)
+    if report.kind == .crash || report.reason == nil { report.reason = analysis.reason }
+    decideFrames(of: &report, by: analysis)
+    let hasFrames = !(report.crashedThread?.frames.isEmpty ?? true)
+    if hasFrames { update(&report, with: analysis.hash) }
+    let symbols = result.images.map(ImageSymbols.init)
+    return ProcessedReport(
+      report: report, analysis: analysis, symbols: symbols,
+      isIncomplete: symbols.contains { $0.problem != nil })
+  }
+
+  /// The better hash becomes the report's; what it had before is kept.
+  private func update(_ report: inout CrashReport, with hash: StackHash) {
+    guard let earlier = report.stackHash, earlier != hash else {
+      report.stackHash = hash
+      return
+    }
+    // Without debug files here the names may be worse than those that the report came with.
+    let (best, other) = hash.quality >= earlier.quality ? (hash, earlier) : (earlier, hash)
+    report.stackHash = best
+    if !report.previousStackHashes.contains(other) { report.previousStackHashes.append(other) }
+    report.previousStackHashes.removeAll { $0 == best }
+  }
+
+  private func decideFrames(of report: inout CrashReport, by analysis: StackAnalysis) {
+    guard let index = report.crashedThreadIndex, report.threads.indices.contains(index) else { return }
+    let decided = Dictionary(
+      analysis.frames.map { ($0.frame, $0.frameClass.kind == .app) }, uniquingKeysWith: { first, _ in first })
+    for position in report.threads[index].frames.indices {
+      guard case .symbolicated(var frame) = report.threads[index].frames[position], let inApp = decided[frame] else {
+        continue
+      }
+      frame.inApp = inApp
+      report.threads[index].frames[position] = .symbolicated(frame)
+    }
+  }
+}
+
+extension ImageSymbols {
+  /// The one place where the search's answers become words.
+  init(_ summary: ImageSummary) {
+    let id = summary.buildID.map { "build id \($0)" } ?? "no build id"
+    let image = "\(summary.path.isEmpty ? "an image without a path" : summary.path) (\(id))"
+    var status: String
+    var problem: String?
+    switch summary.status {
+    case .debugInformation: status = "debug information"
+    case .symbolsOnly(let reason):
+      status = "symbols only"
+      if let reason { problem = "\(image): debug information cannot be read: \(reason)" }
+    case .notFound(let places):
+      status = "not found"
+      let looked = places.isEmpty ? "" : "; looked in \(places.prefix(8).joined(separator: ", "))"
+      problem = "no file for \(image)\(looked); try --exe FILE or --debug-dir DIR"
+    case .buildIDMismatch(let path, let found):
+      status = "build id mismatch"
+      problem =
+        "\(path) is of another build (\(found.map { "build id \($0)" } ?? "no build id")) than \(image) and was not used; "
+        + "try --debug-dir DIR with the files of the build that ran"
+    case .unreadable(let path, let reason):
+      status = "unreadable"
+      problem = "\(path), wanted for \(image): \(reason)"
+    case .noNames(let path):
+      status = "no symbols"
+      problem = "\(path) has neither debug information nor symbols for \(image); try --debug-dir DIR"
+    }
+    // The kernel makes the vdso and gives no file of it; its frames can have no name.
+    if summary.path.hasPrefix("linux-vdso") || summary.path == "[vdso]" { problem = nil }
+    if summary.isUnverified { status += ", build unverified" }
+    self.init(imageIndex: summary.imageIndex, status: status, problem: problem)
+  }
+}

@@ -1,0 +1,108 @@
+internal import CrashFormats
+internal import CrashModel
+
+/// Goes through the inputs, one report at a time, and keeps the count of what was there.
+struct ReportSource {
+  private(set) var reportCount = 0
+  private(set) var errorCount = 0
+  private(set) var skippedCount = 0
+  let inputs: Inputs
+  private let options: Options
+  private let diagnostics: Diagnostics
+  /// So many problems of one file are told one by one: a binary file in NDJSON would have one for each line.
+  private static let problemLimit = 10
+
+  init(options: Options, diagnostics: Diagnostics) {
+    self.options = options
+    self.diagnostics = diagnostics
+    inputs = Inputs(operands: options.operands)
+  }
+
+  /// - Parameters:
+  ///   - body: gets each report and the name of its place; false ends the reading.
+  ///   - onError: gets each error, besides its being written to standard error.
+  mutating func forEach(
+    _ body: (CrashReport, _ place: String) throws(Output.Failure) -> Bool,
+    onError: (_ file: String, _ line: Int?, _ message: String) throws(Output.Failure) -> Void
+  ) throws(Output.Failure) {
+    for skipped in inputs.skipped { diagnostics.detail(skipped.path, "skipped: \(skipped.reason)") }
+    for failure in inputs.failures {
+      errorCount += 1
+      diagnostics.error(failure.path, failure.reason)
+      try onError(failure.path, nil, failure.reason)
+    }
+    guard let reader = InputReader() else {
+      diagnostics.fatal("no memory")
+      errorCount += 1
+      return
+    }
+    for file in inputs.files {
+      guard try read(file, with: reader, body, onError) else { return }
+    }
+  }
+
+  private mutating func read(
+    _ file: Inputs.File, with reader: InputReader,
+    _ body: (CrashReport, String) throws(Output.Failure) -> Bool,
+    _ onError: (String, Int?, String) throws(Output.Failure) -> Void
+  ) throws(Output.Failure) -> Bool {
+    var goesOn = true
+    var failure: Output.Failure?
+    var reports = 0
+    var problems = 0
+    var skipped: [String: Int] = [:]
+    var counters = self
+    let name = file.name
+    func perform(_ work: () throws(Output.Failure) -> Void) {
+      do throws(Output.Failure) { try work() } catch { failure = error }
+    }
+    do throws(InputError) {
+      try reader.read(path: file.path) { event in
+        switch event {
+        case .report(let report, let line):
+          reports += 1
+          perform { () throws(Output.Failure) in
+            goesOn = try body(report, line.map { $0 > 1 ? "\(name):\($0)" : name } ?? name)
+          }
+        case .skipped(let why, let line):
+          counters.skippedCount += 1
+          if skipped.count < 16 || skipped[why] != nil { skipped[why, default: 0] += 1 }
+          counters.diagnostics.detail(line.map { "\(name):\($0)" } ?? name, "skipped: \(why)")
+        case .problem(let why, let line):
+          problems += 1
+          counters.errorCount += 1
+          if problems <= Self.problemLimit {
+            counters.diagnostics.error(line.map { "\(name):\($0)" } ?? name, why)
+          }
+          perform { () throws(Output.Failure) in try onError(name, line, why) }
+        }
+        return goesOn && failure == nil
+      }
+    } catch {
+      counters.errorCount += 1
+      counters.diagnostics.error(name, error.description)
+      perform { () throws(Output.Failure) in try onError(name, nil, error.description) }
+    }
+    counters.reportCount += reports
+    if problems > Self.problemLimit {
+      counters.diagnostics.error(name, "\(problems - Self.problemLimit) more such lines")
+    }
+    // Never an empty answer: a file that was named and holds no crash says what it holds. A record without a crash is
+    // what a directory of them is full of, and no mistake.
+    let isRecord = skipped.keys.contains { $0.hasPrefix("the record of a run") }
+    if reports == 0, problems == 0, failure == nil, !skipped.isEmpty, !isRecord {
+      let found = skipped.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { "\($0.value) times \($0.key)" }
+      let why = "no crash report in it; found " + found.joined(separator: ", ")
+      if inputs.hasDirectory {
+        counters.diagnostics.detail(name, why)
+      } else {
+        counters.errorCount += 1
+        counters.diagnostics.error(name, why)
+        perform { () throws(Output.Failure) in try onError(name, nil, why) }
+      }
+    }
+    self = counters
+    if let failure { throw failure }
+    return goesOn
+  }
+}

@@ -1,0 +1,128 @@
+internal import CrashFormats
+internal import CrashGrouping
+internal import CrashModel
+private import Glibc
+
+/// `symbolicate FILE…|DIR|-`
+struct SymbolicateCommand {
+  private let options: Options
+  private let diagnostics: Diagnostics
+  private let output: Output
+  private var totals = Totals()
+  private var textWriter = TextReportWriter()
+
+  init(options: Options, diagnostics: Diagnostics, output: Output) {
+    self.options = options
+    self.diagnostics = diagnostics
+    self.output = output
+    textWriter.showsAllThreads = options.threads == .all
+    textWriter.showsInlined = options.inlines
+    textWriter.showsRawNames = !options.demangle
+    textWriter.usesColor = Terminal.usesColor(options.color, output: output)
+  }
+
+  mutating func run() throws(Output.Failure) -> ExitStatus {
+    let pipeline = ReportPipeline(options: options, diagnostics: diagnostics)
+    var source = ReportSource(options: options, diagnostics: diagnostics)
+    let hasDirectory = source.inputs.hasDirectory
+    let isList = hasDirectory && options.format == .text
+    var array = JSONArray(isAlwaysArray: hasDirectory || source.inputs.files.count > 1, pretty: options.pretty)
+    var groups = GroupTable()
+    var totals = Totals()
+    let (options, output, diagnostics, textWriter) = (options, output, diagnostics, textWriter)
+    try source.forEach { report, place throws(Output.Failure) in
+      let processed = pipeline.process(report)
+      totals.add(processed)
+      switch options.format {
+      case .text where isList:
+        try output.write(Self.line(for: processed, place: place))
+        if let member = GroupMember(processed.report, blame: processed.analysis.blame) { groups.add(member) }
+        for problem in processed.symbols.compactMap(\.problem) { diagnostics.errorOnce(problem) }
+      case .text:
+        try output.write(textWriter.text(of: processed.report, symbols: processed.symbols))
+        if options.explain { try output.write(Explanation.text(of: processed.analysis)) }
+      case .json:
+        try array.add(processed.report.json(pretty: options.pretty), to: output)
+        for problem in processed.symbols.compactMap(\.problem) { diagnostics.errorOnce(problem) }
+      case .ndjson:
+        try output.write(processed.report.json() + [UInt8(ascii: "\n")])
+        for problem in processed.symbols.compactMap(\.problem) { diagnostics.errorOnce(problem) }
+      }
+      return options.limit.map { totals.reports < $0 } ?? true
+    } onError: { file, line, message throws(Output.Failure) in
+      if options.format == .ndjson { try output.write(StreamLines.error(file: file, line: line, message: message)) }
+    }
+    totals.errors = source.errorCount
+    totals.skipped = source.skippedCount
+    switch options.format {
+    case .text where isList:
+      if totals.reports > 0 {
+        try output.write("\n" + GroupListing.text(of: groups.groups(), limit: nil, width: output.width))
+      } else if totals.errors == 0 {
+        try output.write("No crashes.\n")
+      }
+    case .text: break
+    case .json: try array.end(output)
+    case .ndjson: try output.write(StreamLines.summary(totals))
+    }
+    return totals.status(hasAnswer: totals.reports > 0 || totals.errors == 0)
+  }
+
+  /// `2026-11-30T05:12:33.042Z  orderd 1.4.0  bounds in orderd.Store.load(id:)  9f3c…  FILE`
+  private static func line(for processed: ProcessedReport, place: String) -> String {
+    let report = processed.report
+    let service = [report.service, report.release].compactMap { $0 }.joined(separator: " ")
+    let what = (report.reason?.rawValue ?? report.type ?? "crash")
+    let blame = processed.analysis.blame.map { " in \($0.function)" } ?? ""
+    let parts = [
+      report.timestamp?.rfc3339 ?? "-", service.isEmpty ? "-" : service, what + blame,
+      report.stackHash?.digits ?? "-", place,
+    ]
+    return parts.map(Printable.line).joined(separator: "  ") + "\n"
+  }
+}
+
+/// What was read and what came of it.
+struct Totals {
+  var reports = 0
+  var incomplete = 0
+  var errors = 0
+  var skipped = 0
+  var frames = 0
+  var unresolvedFrames = 0
+
+  mutating func add(_ processed: ProcessedReport) {
+    reports += 1
+    if processed.isIncomplete { incomplete += 1 }
+    for thread in processed.report.threads {
+      for frame in thread.frames {
+        guard frame.captured != nil else { continue }
+        frames += 1
+        if frame.symbolicated?.status != .resolved { unresolvedFrames += 1 }
+      }
+    }
+  }
+
+  func status(hasAnswer: Bool) -> ExitStatus {
+    guard hasAnswer else { return .nothing }
+    return errors > 0 || incomplete > 0 ? .incomplete : .complete
+  }
+}
+
+/// Whether to use what only terminals understand.
+enum Terminal {
+  static func usesColor(_ color: Options.Color, output: Output) -> Bool {
+    switch color {
+    case .always: return true
+    case .never: return false
+    case .auto:
+      if isSet("NO_COLOR") { return false }
+      if isSet("CLICOLOR_FORCE") { return true }
+      return output.isTerminal && value("TERM") != "dumb"
+    }
+  }
+
+  private static func isSet(_ name: String) -> Bool { value(name).map { !$0.isEmpty } ?? false }
+
+  private static func value(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
+}

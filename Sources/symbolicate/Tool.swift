@@ -1,0 +1,89 @@
+private import Glibc
+
+/// The program: parse, run, exit code.
+enum Tool {
+  static let version = "0.1.0"
+
+  static func run() -> Never {
+    // A closed pipe is an answer of `write`, not the end of the process: what is half done gets tidied up.
+    signal(SIGPIPE, SIG_IGN)
+    exit(status(arguments: Array(CommandLine.arguments.dropFirst())).rawValue)
+  }
+
+  private static func status(arguments: [String]) -> ExitStatus {
+    let options: Options
+    do throws(UsageError) { options = try ArgumentParser.parse(arguments) } catch {
+      return usage(error.message)
+    }
+    let diagnostics = Diagnostics(verbosity: options.verbosity)
+    let output: Output
+    do throws(Output.Failure) {
+      if options.showsHelp || options.showsVersion || options.command == .help {
+        return try describe(options)
+      }
+      guard !options.operands.isEmpty else {
+        return usage("no input; name a crash file, a directory, or - for standard input")
+      }
+      output = try Output(path: options.output)
+    } catch {
+      return failure(error, diagnostics)
+    }
+    do throws(Output.Failure) {
+      var status: ExitStatus
+      switch options.command {
+      case .group:
+        var command = GroupCommand(options: options, diagnostics: diagnostics, output: output)
+        status = try command.run()
+      case .symbolicate, .help:
+        var command = SymbolicateCommand(options: options, diagnostics: diagnostics, output: output)
+        status = try command.run()
+      }
+      if status == .nothing { output.abandon() } else { try output.finish() }
+      if status == .incomplete, options.strict { status = .nothing }
+      return status
+    } catch {
+      output.abandon()
+      return failure(error, diagnostics)
+    }
+  }
+
+  private static func describe(_ options: Options) throws(Output.Failure) -> ExitStatus {
+    let output = try Output(path: nil)
+    if options.showsVersion {
+      try output.write("symbolicate \(version)\n")
+    } else if options.command == .help, let name = options.operands.first {
+      guard let command = Command(rawValue: name) else { return usage("no command '\(name)'") }
+      try output.write(Help.text(for: command))
+    } else {
+      try output.write(Help.text(for: options.command == .help && !options.showsHelp ? .symbolicate : options.command))
+    }
+    try output.finish()
+    return .complete
+  }
+
+  private static func usage(_ message: String) -> ExitStatus {
+    Diagnostics(verbosity: .normal).fatal("\(message); see symbolicate --help")
+    return .usage
+  }
+
+  private static func failure(_ failure: Output.Failure, _ diagnostics: Diagnostics) -> ExitStatus {
+    switch failure {
+    // As for `head`: the reader has what it wanted.
+    case .closed: return .complete
+    case .failed(let message):
+      diagnostics.fatal(message)
+      return .nothing
+    }
+  }
+}
+
+/// What the tool tells the shell: the numbers of `eu-stack`, and of `sysexits.h` for the command line.
+enum ExitStatus: Int32 {
+  /// Every frame has its name, or can have none.
+  case complete = 0
+  /// There is output, and something is missing in it.
+  case incomplete = 1
+  /// There is no output.
+  case nothing = 2
+  case usage = 64
+}
