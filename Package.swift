@@ -65,6 +65,10 @@ let package = Package(
     .executableTarget(
       name: "SpoolRunner", dependencies: ["CrashReporting"], path: "Tests/SpoolRunner", swiftSettings: swiftSettings),
     .testTarget(
+      name: "CrashReportingTests",
+      dependencies: ["CrashModel", "CrashReporting", "RecordForge", "SpoolRunner", "TestSupport"],
+      swiftSettings: swiftSettings),
+    .testTarget(
       name: "SymbolicationTests", dependencies: ["CLibdw", "CrashModel", "Symbolication", "symbolize-probe"],
       swiftSettings: swiftSettings),
     .testTarget(

@@ -107,7 +107,7 @@ import Testing
     let fixture = try SpoolFixture()
     let records = fixture.path + "/records/"
     let outside = fixture.directory.path + "/outside"
-    write(forge(9).bytes(), to: outside)
+    putFile(forge(9).bytes(), to: outside)
     #expect(symlink(outside, records + "link.crashrecord") == 0)
     #expect(mkfifo(records + "fifo.crashrecord", 0o600) == 0)
     #expect(mkdir(records + "folder.crashrecord", 0o700) == 0)
@@ -209,7 +209,7 @@ import Testing
     let link = directory.path + "/link"
     #expect(symlink(directory.path, link) == 0)
     #expect(refusal(link)?.description.contains("no link") == true)
-    write([1], to: directory.path + "/file")
+    putFile([1], to: directory.path + "/file")
     #expect(refusal(directory.path + "/file")?.description.contains("must be a folder") == true)
     #expect(refusal(directory.path + "/missing/spool")?.number == ENOENT)
     // A good folder with a bad one inside.

@@ -18,7 +18,7 @@ final class SpoolFixture: Sendable {
 
   func put(_ forge: RecordForge) { put(forge.bytes(), name: forge.fileName) }
 
-  func put(_ bytes: [UInt8], name: String) { write(bytes, to: "\(path)/records/\(name)") }
+  func put(_ bytes: [UInt8], name: String) { putFile(bytes, to: "\(path)/records/\(name)") }
 
   /// What the next start does; returns what it reported.
   @discardableResult
@@ -43,7 +43,7 @@ final class SpoolFixture: Sendable {
   }
 }
 
-func write(_ bytes: [UInt8], to path: String) {
+func putFile(_ bytes: [UInt8], to path: String) {
   let file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
   precondition(file >= 0, path)
   var done = 0
