@@ -63,7 +63,8 @@ let package = Package(
       swiftSettings: swiftSettings),
     .testTarget(
       name: "CrashFormatsTests", dependencies: ["CrashFormats", "CrashModel"], swiftSettings: swiftSettings),
-    .testTarget(name: "CrashGroupingTests", dependencies: ["CrashGrouping", "CrashModel"], swiftSettings: swiftSettings),
+    .testTarget(
+      name: "CrashGroupingTests", dependencies: ["CrashGrouping", "CrashModel"], swiftSettings: swiftSettings),
     .testTarget(
       name: "SymbolicateTests", dependencies: ["CrashModel", "RecordForge", "TestSupport", "symbolicate"],
       swiftSettings: swiftSettings),
