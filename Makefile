@@ -18,7 +18,7 @@ test: packages lint samples
 
 bench: packages
 	$(SWIFT) build $(STRICT) -c release
-	Benchmarks/run
+	Benchmarks/measure
 
 lint:
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests samples

@@ -15,6 +15,7 @@ let cSettings: [CSetting] = [.define("_GNU_SOURCE")]
 let package = Package(
   name: "swift-crash-reporting",
   products: [
+    .library(name: "CrashReporting", targets: ["CrashReporting"]),
     .library(name: "Symbolication", targets: ["Symbolication"]),
     .library(name: "CrashGrouping", targets: ["CrashGrouping"]),
     .executable(name: "symbolicate", targets: ["symbolicate"]),
@@ -25,6 +26,8 @@ let package = Package(
     .target(name: "CSwiftRuntime", cSettings: cSettings),
     .target(name: "CCrashSupport", dependencies: ["CCrashFormat"], path: "CCrashSupport", cSettings: cSettings),
     .target(name: "CrashModel", dependencies: ["CCrashFormat", "CSwiftRuntime"], swiftSettings: swiftSettings),
+    .target(
+      name: "CrashReporting", dependencies: ["CCrashSupport", "CrashModel"], swiftSettings: swiftSettings),
 
     // What reads crashes elsewhere.
     .systemLibrary(
@@ -58,6 +61,9 @@ let package = Package(
     .testTarget(
       name: "CrashRecordTests", dependencies: ["CCrashFormat", "CrashModel", "RecordForge"],
       swiftSettings: swiftSettings),
+    // Works through a spool in a process of its own, for tests that kill it.
+    .executableTarget(
+      name: "SpoolRunner", dependencies: ["CrashReporting"], path: "Tests/SpoolRunner", swiftSettings: swiftSettings),
     .testTarget(
       name: "SymbolicationTests", dependencies: ["CLibdw", "CrashModel", "Symbolication", "symbolize-probe"],
       swiftSettings: swiftSettings),
@@ -68,6 +74,8 @@ let package = Package(
     .testTarget(
       name: "SymbolicateTests", dependencies: ["CrashModel", "RecordForge", "TestSupport", "symbolicate"],
       swiftSettings: swiftSettings),
+    .testTarget(
+      name: "EndToEndTests", dependencies: ["CrashModel", "TestSupport", "symbolicate"], swiftSettings: swiftSettings),
   ],
   cLanguageStandard: .gnu11,
   cxxLanguageStandard: .gnucxx17

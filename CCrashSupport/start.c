@@ -60,9 +60,11 @@ static void release_owner_word(const volatile uint32_t *word) {
   if (word && word != &nobody) munmap((void *)(uintptr_t)word, (size_t)sysconf(_SC_PAGESIZE));
 }
 
+int crash_support_is_privileged(void) { return getauxval(AT_SECURE) != 0; }
+
 static int start(const struct crash_support_configuration *configuration, struct crash_support_error *error) {
   // A process that gained rights by setuid must not write where the user who started it says.
-  if (getauxval(AT_SECURE)) return fail(error, "the process runs with rights that its user does not have", EPERM);
+  if (crash_support_is_privileged()) return fail(error, "the process runs with rights that its user does not have", EPERM);
   if (configuration->size < sizeof *configuration || !configuration->directory)
     return fail(error, "the configuration", EINVAL);
 

@@ -47,6 +47,10 @@ struct crash_support_error {
 enum crash_support_start_result crash_support_start(const struct crash_support_configuration *configuration,
                                                     struct crash_support_error *error);
 
+/// Whether the process gained rights by setuid, setgid or file capabilities, in which case `crash_support_start` fails:
+/// it must not write where the user who started it says. For callers that make files before. Async-signal-safe.
+int crash_support_is_privileged(void);
+
 /// Gives the signals back to their former handlers and removes the record. Not async-signal-safe.
 void crash_support_stop(void);
 

@@ -144,9 +144,8 @@ public final class DebugFileSearch {
       path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[..<$0]) } ?? "."
     }
     var result = [directory(path)]
-    if let real = realpath(path, nil) {
-      defer { free(real) }
-      let other = directory(String(cString: real))
+    if let real = RealPath.of(path) {
+      let other = directory(real)
       if other != result[0] { result.append(other) }
     }
     return result
@@ -267,7 +266,13 @@ private struct Candidates {
     case .nothing: isUnverified = true
     }
     if let problem = file.debugInformationProblem { refuse(path, .debugInformation(problem)) }
-    if debugInformation == nil, file.hasDebugInformation { debugInformation = file }
+    if debugInformation == nil, file.hasDebugInformation {
+      if file.dwarf != nil {
+        debugInformation = file
+      } else {
+        refuse(path, .debugInformation("its debug information cannot be read (\(DwarfHandle.lastError()))"))
+      }
+    }
     if file.hasSymbolTable ? symbols?.hasSymbolTable != true : symbols == nil && file.hasDynamicSymbols {
       symbols = file
     }

@@ -79,4 +79,8 @@ final class DwarfHandle {
   }
 
   deinit { dwarf_end(dwarf) }
+
+  static func lastError() -> String {
+    dwarf_errmsg(-1).map { String(cString: $0) } ?? "unknown error"
+  }
 }

@@ -9,6 +9,7 @@ extension FoundDebugFiles {
   ///   - nearestLines: whether code without a line gets the nearest one of its function.
   /// - Returns: one for each address.
   func resolve(_ addresses: [UInt64], nearestLines: Bool) -> [ResolvedAddress] {
+    if addresses.isEmpty { return [] }
     let answers =
       debugInformation?.units?.answers(to: addresses, nearestLines: nearestLines)
       ?? Array(repeating: nil, count: addresses.count)

@@ -88,7 +88,8 @@ public final class Symbolicator {
   /// - Throws: `DebugFileError` where the file cannot be read.
   public func symbolize(file path: String, addresses: [UInt64]) throws(DebugFileError) -> [ResolvedAddress] {
     let file = try DebugFile(path: path)
-    let image = Image(path: path, buildID: file.buildID, address: Address(rawValue: 0), size: 0)
+    // The search takes an image's path for one of another process, and so only if it is absolute.
+    let image = Image(path: RealPath.of(path) ?? path, buildID: file.buildID, address: Address(rawValue: 0), size: 0)
     var files = self.files(for: image)
     if files.debugInformation == nil, file.hasDebugInformation { files.debugInformation = file }
     if files.symbols == nil, file.hasSymbolTable || file.hasDynamicSymbols { files.symbols = file }

@@ -14,18 +14,12 @@ struct UnitMap {
     let isSkeleton: Bool
   }
 
-  /// From `start` up to the next segment's start, the address belongs to `unit`; -1 for none.
-  private struct Segment {
-    var start: UInt64
-    var unit: Int32
-  }
-
   let units: [Unit]
-  private let segments: [Segment]
+  private let owners: RangeOwners
 
   init(_ dwarf: OpaquePointer, code: CodeRanges) {
     var units: [Unit] = []
-    var ranges: [(range: AddressRange, unit: Int32)] = []
+    var ranges: [(range: AddressRange, owner: Int32)] = []
     var current: OpaquePointer?
     while true {
       var next: OpaquePointer?
@@ -53,91 +47,9 @@ struct UnitMap {
       }
     }
     self.units = units
-    segments = Self.segments(of: ranges)
+    owners = RangeOwners(ranges)
   }
 
   /// Index in `units` of the unit that `address` belongs to.
-  func unit(of address: UInt64) -> Int? {
-    let index = segments.partitioningIndex { $0.start > address }
-    guard index > 0 else { return nil }
-    let unit = segments[index - 1].unit
-    return unit >= 0 ? Int(unit) : nil
-  }
-
-  /// Cuts overlapping ranges into segments that each have one owner: the first unit of the file that claims the address.
-  ///
-  /// Units overlap where a linker kept one copy of an inline function and let the debug information of each copy point to
-  /// it. One sweep with a heap of the open ranges: n log n, also for a file made to overlap everywhere.
-  private static func segments(of ranges: [(range: AddressRange, unit: Int32)]) -> [Segment] {
-    let sorted = ranges.sorted { ($0.range.low, $0.unit) < ($1.range.low, $1.unit) }
-    var open = MinimumHeap()
-    var result: [Segment] = []
-    func emit(_ start: UInt64, _ unit: Int32) {
-      if let last = result.last {
-        if last.unit == unit { return }
-        if last.start == start {
-          result[result.count - 1].unit = unit
-          return
-        }
-      }
-      result.append(Segment(start: start, unit: unit))
-    }
-    var index = 0
-    while index < sorted.count || !open.isEmpty {
-      // Where the owner's range ends before the next one begins, the next open one takes over, or nobody.
-      while let owner = open.first, index == sorted.count || owner.end <= sorted[index].range.low {
-        var end = owner.end
-        while let other = open.first, other.end <= end {
-          end = max(end, other.end)
-          open.removeFirst()
-        }
-        emit(owner.end, open.first?.unit ?? -1)
-      }
-      guard index < sorted.count else { continue }
-      let start = sorted[index].range.low
-      while index < sorted.count, sorted[index].range.low == start {
-        open.insert(.init(unit: sorted[index].unit, end: sorted[index].range.high))
-        index += 1
-      }
-      while let owner = open.first, owner.end <= start { open.removeFirst() }
-      if let owner = open.first { emit(start, owner.unit) }
-    }
-    return result
-  }
-}
-
-/// A binary heap of open ranges, the lowest unit first.
-private struct MinimumHeap {
-  struct Entry {
-    var unit: Int32
-    var end: UInt64
-  }
-
-  private var entries: [Entry] = []
-
-  var isEmpty: Bool { entries.isEmpty }
-  var first: Entry? { entries.first }
-
-  mutating func insert(_ entry: Entry) {
-    entries.append(entry)
-    var child = entries.count - 1
-    while child > 0, entries[child].unit < entries[(child - 1) / 2].unit {
-      entries.swapAt(child, (child - 1) / 2)
-      child = (child - 1) / 2
-    }
-  }
-
-  mutating func removeFirst() {
-    guard let last = entries.popLast(), !entries.isEmpty else { return }
-    entries[0] = last
-    var parent = 0
-    while true {
-      var smallest = parent
-      for child in [2 * parent + 1, 2 * parent + 2]
-      where child < entries.count && entries[child].unit < entries[smallest].unit { smallest = child }
-      if smallest == parent { return }
-      entries.swapAt(parent, smallest)
-      parent = smallest
-    }
-  }
+  func unit(of address: UInt64) -> Int? { owners.owner(of: address) }
 }

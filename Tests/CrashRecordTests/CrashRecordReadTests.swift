@@ -93,7 +93,7 @@ private func fullForge() -> RecordForge {
     var forge = fullForge()
     forge.messages = [(3, "St13runtime_error")]
     let report = try CrashRecord.read(bytes: forge.bytes()).report()
-    #expect(report.message == "terminating due to an uncaught exception of type std::runtime_error")
+    #expect(report.message == "terminate called after throwing an instance of 'std::runtime_error'")
   }
 
   @Test func ringKeepsOrderByNumber() throws {

@@ -61,6 +61,17 @@ import Testing
     #expect(system.files(for: image(workshop)).debugInformation?.path == target + "/app.debug")
   }
 
+  /// A stripped file by a path through a link: its debug file lies beside the file itself.
+  @Test func addressesOfAStrippedFile() throws {
+    let workshop = try workshop()
+    try FileManager.default.createDirectory(atPath: workshop.file("bin"), withIntermediateDirectories: false)
+    try FileManager.default.createSymbolicLink(atPath: workshop.file("bin/run"), withDestinationPath: "../app")
+    let resolved = try Symbolicator(search: search()).symbolize(
+      file: workshop.file("bin/run"), addresses: [try mainAddress(workshop)])
+    #expect(resolved[0].functions.map(\.function) == ["main"])
+    #expect(resolved[0].functions.map(\.line) == [3])
+  }
+
   /// Without build ids the link's checksum decides.
   @Test func debugLinkIsCheckedByChecksum() throws {
     let workshop = try workshop(buildID: false)

@@ -45,3 +45,18 @@ public func contents(of path: String) -> [UInt8]? {
     bytes.append(contentsOf: buffer[..<count])
   }
 }
+
+/// Makes a file of these bytes.
+public func write(_ bytes: [UInt8], to path: String) throws {
+  let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+  guard file >= 0 else { throw ChildProcess.LaunchFailure(description: "\(path): \(String(cString: strerror(errno)))") }
+  defer { close(file) }
+  var rest = bytes[...]
+  while !rest.isEmpty {
+    let count = rest.withUnsafeBytes { write(file, $0.baseAddress, $0.count) }
+    guard count > 0 else {
+      throw ChildProcess.LaunchFailure(description: "\(path): \(String(cString: strerror(errno)))")
+    }
+    rest = rest.dropFirst(count)
+  }
+}

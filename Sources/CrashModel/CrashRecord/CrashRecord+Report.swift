@@ -55,6 +55,7 @@ extension CrashRecord {
     if let readable = Demangler.simplified("_ZTS" + name), readable.hasPrefix(prefix) {
       type = String(readable.dropFirst(prefix.count))
     }
-    return "terminating due to an uncaught exception of type \(type)"
+    // libstdc++'s own words, by which the reason is known too.
+    return "terminate called after throwing an instance of '\(type)'"
   }
 }

@@ -21,10 +21,6 @@ actor OrderService {
     case "GET /price": print(Prices.quote("mate", 3))
     case "POST /categories": settlement.categories()
     case "POST /checkout": print(await Checkout(baskets: baskets).run(order: 1))
-    case "WAIT":
-      print("waiting \(getpid())")
-      fflush(nil)
-      waitForSignal()
     default: complain("orderd: no such request: \(request)")
     }
   }

@@ -12,6 +12,7 @@ struct ledger *ledger_open(int accounts);
 int64_t ledger_post(struct ledger *ledger, int account, int64_t cents);
 /// Writes the month's total of all accounts to `total`.
 void ledger_close_month(struct ledger *ledger, int64_t *total);
+void ledger_drop_balances(struct ledger *ledger);
 void ledger_free(struct ledger *ledger);
 
 #endif

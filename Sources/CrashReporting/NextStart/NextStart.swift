@@ -1,0 +1,198 @@
+private import CrashModel
+private import Glibc
+
+/// Turns the records of dead runs into reports. Runs once, at the start of the next run.
+///
+/// May be ended at any point, by anything: what was not finished is found again. A report's id comes from its record, so
+/// that doing a step twice gives one report. The argument, step by step: `docs/spool.md`.
+package struct NextStart: ~Copyable {
+  private let spool: Spool
+  private let limits: SpoolLimits
+  private let builder: ReportBuilder
+  private let ownRecord: String?
+  private let clock: SpoolClock
+  private let report: @Sendable (Diagnostic) -> Void
+
+  private var index: SpoolIndex
+  private var store: ReportStore
+  /// Records of counted crashes, to be removed once the count is on the disk: name and report id.
+  private var counted: [(name: String, id: String)] = []
+
+  /// How many counted records share one write of the index.
+  private static let batch = 256
+  /// A temporary file younger than this may belong to a run that is between creating and locking it. Seconds.
+  private static let temporaryAge = 3_600
+
+  /// Works through a spool.
+  ///
+  /// Waits for other processes that do the same, so not to be called on a thread that is needed elsewhere.
+  ///
+  /// - Parameter ownRunID: 16 bytes; the record of this run is left alone.
+  package static func run(
+    spool: consuming Spool, limits: SpoolLimits = SpoolLimits(), builder: ReportBuilder? = nil,
+    ownRunID: [UInt8]? = nil, clock: SpoolClock = .now(), report: @escaping @Sendable (Diagnostic) -> Void
+  ) {
+    do throws(SystemError) {
+      let lock = try spool.lock()
+      var work = try NextStart(
+        spool: spool, limits: limits, builder: builder ?? ReportBuilder(maximumBytes: limits.reportBytes),
+        ownRunID: ownRunID, clock: clock, report: report)
+      try work.process()
+      _ = consume lock
+    } catch {
+      report(Diagnostic(.spoolUnavailable, "earlier crashes wait for the next start: \(error)"))
+    }
+  }
+
+  private init(
+    spool: consuming Spool, limits: SpoolLimits, builder: ReportBuilder, ownRunID: [UInt8]?, clock: SpoolClock,
+    report: @escaping @Sendable (Diagnostic) -> Void
+  ) throws(SystemError) {
+    let index = try SpoolIndex(in: spool.root)
+    let store = try ReportStore(in: spool.new, limits: limits)
+    self.index = index
+    self.store = store
+    self.spool = spool
+    self.limits = limits
+    self.builder = builder
+    self.ownRecord = ownRunID.map { Hex.string($0) + Self.suffix }
+    self.clock = clock
+    self.report = report
+  }
+
+  private static let suffix = ".crashrecord"
+
+  private mutating func process() throws(SystemError) {
+    index.observe(clock)
+    index.recover(presentIDs: store.ids)
+    announceRemoved(try store.removeOld(in: spool.new, now: index.trustedNow), why: "too old")
+    // Oldest run first: record names begin with the time at which the run began.
+    for name in try spool.records.names().sorted() {
+      if name.hasSuffix(Self.suffix) {
+        if name != ownRecord { processRecord(name) }
+      } else if name.hasPrefix("."), name.hasSuffix(".tmp") {
+        removeTemporary(name)
+      }
+    }
+    try flushCounted()
+    index.prune(olderThan: max(limits.window, limits.age))
+    try index.save(in: spool.root)
+  }
+
+  // MARK: One record
+
+  private mutating func processRecord(_ name: String) {
+    do throws(RecordClaim.Refusal) {
+      let claim = try RecordClaim(name, in: spool.records)
+      let record: CrashRecord
+      do throws(RecordError) {
+        record = try CrashRecord.read(bytes: claim.bytes)
+      } catch { throw .unusable(error.description) }
+      do throws(SystemError) {
+        if record.hasCrash { try processCrash(record, name: name) } else { try processEnd(record, name: name) }
+      } catch { throw .unavailable(error) }
+    } catch {
+      switch error {
+      case .taken, .gone: break
+      case .unavailable(let error):
+        report(Diagnostic(.spoolUnavailable, "the record \(name) waits for the next start: \(error)"))
+      case .unusable(let reason): putAside(name, reason: reason)
+      }
+    }
+  }
+
+  private mutating func processCrash(_ record: CrashRecord, name: String) throws(SystemError) {
+    let id = record.report().id
+    if store.contains(id: id) || index.isCounted(id) {
+      // Done by a run that was ended before it could remove the record.
+      try removeRecord(name)
+      index.forget(id)
+      return
+    }
+    var report = builder.report(of: record)
+    guard let hash = report.stackHash?.digits else { return }
+    let remembered = index.entries[hash]?.stored ?? []
+    guard store.recentCount(hash: hash, around: id, remembered: remembered) < max(1, limits.reportsPerHash) else {
+      index.count(id, hash: hash)
+      counted.append((name, id))
+      self.report(
+        Diagnostic(.reportSuppressed, "run \(record.runIDText) ended by a crash that was counted, not stored: \(hash)"))
+      if counted.count >= Self.batch { try flushCounted() }
+      return
+    }
+    try flushCounted()
+    let suppressed = index.suppressed(hash)
+    if suppressed > 0 {
+      report.suppressedCount = suppressed
+      index.setCarrier(id, hash: hash)
+      try index.save(in: spool.root)
+    }
+    let document = builder.document(report)
+    announceRemoved(try store.makeRoom(in: spool.new, size: document.count), why: "the spool is full")
+    let stored = ReportName(id: id, hash: hash)
+    try store.store(stored, document, in: spool.new, now: clock.wall)
+    index.stored(id, hash: hash, keep: max(1, limits.reportsPerHash))
+    try removeRecord(name)
+    let what = [report.type, report.reason?.rawValue].compactMap { $0 }.joined(separator: ", ")
+    self.report(
+      Diagnostic(
+        .reportStored, "run \(record.runIDText) crashed (\(what)); report \(spool.path)/new/\(stored.fileName)"))
+  }
+
+  private mutating func processEnd(_ record: CrashRecord, name: String) throws(SystemError) {
+    let how =
+      switch record.runState {
+      case .exited: "it ran its exit handlers"
+      case .stopped: "crash reporting had been stopped"
+      case .starting: "it was still being started"
+      case .alive: "it was running; it was killed, or the machine stopped"
+      case .unknown(let state): "its state is unknown (\(state))"
+      }
+    try removeRecord(name)
+    // Every deployment ends a run in good order: that is no news.
+    if record.runState != .exited && record.runState != .stopped {
+      report(Diagnostic(.runEnded, "run \(record.runIDText) ended without a crash: \(how)"))
+    }
+  }
+
+  private func putAside(_ name: String, reason: String) {
+    do throws(SystemError) {
+      try Quarantine.take(
+        name, from: spool.records, to: spool.quarantine, reason: reason, limit: max(0, limits.quarantined))
+      report(Diagnostic(.quarantined, "the record \(name) was put into quarantine: \(reason)"))
+    } catch {
+      report(Diagnostic(.spoolUnavailable, "the record \(name) cannot be used (\(reason)) nor put aside: \(error)"))
+    }
+  }
+
+  // MARK: Removing
+
+  private func removeRecord(_ name: String) throws(SystemError) {
+    try spool.records.remove(name)
+    try spool.records.synchronize()
+  }
+
+  /// First the count, then the records: ended in between, the ids in the index say which ones were counted.
+  private mutating func flushCounted() throws(SystemError) {
+    guard !counted.isEmpty else { return }
+    try index.save(in: spool.root)
+    for record in counted { try spool.records.remove(record.name) }
+    try spool.records.synchronize()
+    for record in counted { index.forget(record.id) }
+    counted = []
+  }
+
+  private func removeTemporary(_ name: String) {
+    guard let file = try? Descriptor.open(name, in: spool.records, flags: O_RDWR), let status = try? file.status(),
+      status.st_mode & S_IFMT == S_IFREG, Int64(status.st_mtim.tv_sec) < clock.wall &- Int64(Self.temporaryAge),
+      flock(file.raw, LOCK_EX | LOCK_NB) == 0
+    else { return }
+    unlinkat(spool.records.raw, name, 0)
+  }
+
+  private func announceRemoved(_ names: [ReportName], why: String) {
+    for name in names {
+      report(Diagnostic(.reportRemoved, "report \(spool.path)/new/\(name.fileName) was removed: \(why)"))
+    }
+  }
+}

@@ -1,0 +1,126 @@
+package import CrashModel
+
+/// Makes of a record the report that is stored: redacted, named as far as symbol tables allow, hashed, not too large.
+package struct ReportBuilder: Sendable {
+  package var redactor: Redactor
+  package var hasher: StackHasher
+  /// Bytes of the JSON document; see `SpoolLimits.reportBytes`.
+  package var maximumBytes: Int
+
+  package init(redactor: Redactor = Redactor(), hasher: StackHasher = StackHasher(), maximumBytes: Int) {
+    self.redactor = redactor
+    self.hasher = hasher
+    self.maximumBytes = maximumBytes
+  }
+
+  package func report(of record: CrashRecord) -> CrashReport {
+    var report = record.report()
+    redact(&report)
+    SymbolNames.resolve(&report)
+    let analysis = hasher.analyze(report)
+    report.reason = analysis.reason
+    report.stackHash = analysis.hash
+    decideOwnership(&report, analysis)
+    return report
+  }
+
+  /// The stored document, trimmed where it is too large.
+  ///
+  /// What goes first is what tells least about the bug: other threads, then images that no frame lies in, then
+  /// breadcrumbs. A report that is still too large stays as it is: half a report is better than none, a whole one too.
+  package func document(_ report: CrashReport) -> [UInt8] {
+    var bytes = report.json()
+    guard bytes.count > maximumBytes else { return bytes }
+    var report = report
+    for step in [dropOtherThreads, dropUnreferencedImages, dropBreadcrumbs] {
+      guard let note = step(&report) else { continue }
+      report.notes.append(note)
+      bytes = report.json()
+      if bytes.count <= maximumBytes { break }
+    }
+    return bytes
+  }
+
+  /// The base rules were applied before anything reached the disk; here come the others, which know more and take longer.
+  private func redact(_ report: inout CrashReport) {
+    report.message = report.message.map(redactor.redact)
+    report.operation = report.operation.map(redactor.redact)
+    for index in report.tags.indices {
+      report.tags[index].key = redactor.redact(report.tags[index].key)
+      report.tags[index].value = redact(value: report.tags[index].value, of: report.tags[index].key)
+    }
+    for index in report.breadcrumbs.indices {
+      report.breadcrumbs[index].category = report.breadcrumbs[index].category.map(redactor.redact)
+      report.breadcrumbs[index].message = redactor.redact(report.breadcrumbs[index].message)
+    }
+  }
+
+  /// A tag's key may be what makes its value a secret: the tag `password` is the pair `password=…`, written apart.
+  private func redact(value: String, of key: String) -> String {
+    let alone = redactor.redact(value)
+    let pair = key + "=" + value
+    guard redactor.redact(pair) != pair, alone == value else { return alone }
+    return Redactor.token
+  }
+
+  private func decideOwnership(_ report: inout CrashReport, _ analysis: StackAnalysis) {
+    guard let thread = report.crashedThreadIndex, report.threads.indices.contains(thread) else { return }
+    // The analysis covers both ends of a deep stack, in the order of the frames that have an address.
+    let positions = report.threads[thread].frames.indices.filter {
+      report.threads[thread].frames[$0].captured != nil
+    }
+    let decided = analysis.decidedFrames
+    let top = min(decided.count, 256)
+    for (index, frame) in decided.enumerated() {
+      let position = index < top || positions.count == decided.count ? index : positions.count - decided.count + index
+      guard positions.indices.contains(position),
+        case .symbolicated(var named) = report.threads[thread].frames[positions[position]],
+        named.captured == frame.captured
+      else { continue }
+      named.inApp = frame.inApp
+      report.threads[thread].frames[positions[position]] = .symbolicated(named)
+    }
+  }
+
+  private func dropOtherThreads(_ report: inout CrashReport) -> String? {
+    let crashed = report.crashedThread
+    let dropped = report.threads.count - (crashed == nil ? min(1, report.threads.count) : 1)
+    guard dropped > 0 else { return nil }
+    report.threads = crashed.map { [$0] } ?? Array(report.threads.prefix(1))
+    report.crashedThreadIndex = crashed == nil ? nil : 0
+    return "\(dropped) other threads were left out, as the report was too large."
+  }
+
+  private func dropUnreferencedImages(_ report: inout CrashReport) -> String? {
+    let used = Set(report.threads.flatMap(\.frames).compactMap { $0.captured?.imageIndex })
+    let kept = report.images.indices.filter(used.contains)
+    guard kept.count < report.images.count else { return nil }
+    let dropped = report.images.count - kept.count
+    let places = Dictionary(uniqueKeysWithValues: kept.enumerated().map { ($1, $0) })
+    func moved(_ frame: CapturedFrame) -> CapturedFrame {
+      var frame = frame
+      frame.imageIndex = frame.imageIndex.flatMap { places[$0] }
+      return frame
+    }
+    for thread in report.threads.indices {
+      report.threads[thread].frames = report.threads[thread].frames.map { frame in
+        switch frame {
+        case .captured(let captured): return .captured(moved(captured))
+        case .symbolicated(var named):
+          named.captured = moved(named.captured)
+          return .symbolicated(named)
+        case .omitted: return frame
+        }
+      }
+    }
+    report.images = kept.map { report.images[$0] }
+    return "\(dropped) images that no frame lies in were left out, as the report was too large."
+  }
+
+  private func dropBreadcrumbs(_ report: inout CrashReport) -> String? {
+    guard !report.breadcrumbs.isEmpty else { return nil }
+    let dropped = report.breadcrumbs.count
+    report.breadcrumbs = []
+    return "\(dropped) breadcrumbs were left out, as the report was too large."
+  }
+}

@@ -1,0 +1,92 @@
+private import CrashModel
+private import Glibc
+
+/// The reports in `new/`, held to the limits. Used under the spool's lock.
+struct ReportStore {
+  private struct Stored {
+    var size: Int
+    /// Seconds since 1970, by the wall clock of that time.
+    var modified: Int64
+  }
+
+  let limits: SpoolLimits
+  private var reports: [ReportName: Stored] = [:]
+  private var totalBytes = 0
+
+  /// Lists the folder, and removes what writers that were killed left half done.
+  init(in folder: borrowing Descriptor, limits: SpoolLimits) throws(SystemError) {
+    self.limits = limits
+    for name in try folder.names() {
+      if name.hasPrefix("."), name.hasSuffix(".tmp") {
+        // Reports are written under the lock that we hold: nobody is writing this one.
+        try folder.remove(name)
+        continue
+      }
+      guard let report = ReportName(fileName: name) else { continue }
+      var status = stat()
+      guard fstatat(folder.raw, name, &status, AT_SYMLINK_NOFOLLOW) == 0, status.st_mode & S_IFMT == S_IFREG else {
+        continue
+      }
+      // A sparse file may claim exabytes; the sum of many such must stay a number.
+      let size = min(Int(status.st_size), 1 << 40)
+      reports[report] = Stored(size: size, modified: Int64(status.st_mtim.tv_sec))
+      totalBytes += size
+    }
+  }
+
+  var ids: Set<String> { Set(reports.keys.map(\.id)) }
+
+  func contains(id: String) -> Bool { reports.keys.contains { $0.id == id } }
+
+  /// How many reports of `hash` were stored within the window around the crash of `id`, by those here and by those that
+  /// `remembered` names, which may have been delivered.
+  ///
+  /// By the time of the crashes, not by that of their processing: after a week without a restart a record is a week old.
+  func recentCount(hash: String, around id: String, remembered: [String]) -> Int {
+    guard let time = ReportName.seconds(ofID: id) else { return 0 }
+    let ids = Set(remembered).union(reports.keys.lazy.filter { $0.hash == hash }.map(\.id))
+    return ids.count { other in
+      guard other != id, let seconds = ReportName.seconds(ofID: other) else { return false }
+      return (seconds - time).magnitude < limits.window.magnitude
+    }
+  }
+
+  /// Removes reports that are older than the limit. A time in the future is no age.
+  mutating func removeOld(in folder: borrowing Descriptor, now: Int64) throws(SystemError) -> [ReportName] {
+    let old = reports.filter { $0.value.modified < now &- limits.age }.keys.sorted()
+    for name in old { try remove(name, in: folder) }
+    return old
+  }
+
+  /// Makes room for one more report of `size` bytes.
+  ///
+  /// The most frequent hash gives its oldest report first, so that a crash loop displaces itself and not the one report
+  /// of another bug.
+  mutating func makeRoom(in folder: borrowing Descriptor, size: Int) throws(SystemError) -> [ReportName] {
+    var removed: [ReportName] = []
+    while !reports.isEmpty,
+      reports.count >= max(1, limits.reports) || (totalBytes + size > limits.bytes && size <= limits.bytes)
+    {
+      let byHash = Dictionary(grouping: reports.keys, by: \.hash)
+      let victim = byHash.values.compactMap { names in names.min().map { (count: names.count, name: $0) } }
+        .min { ($1.count, $0.name) < ($0.count, $1.name) }
+      guard let victim else { break }
+      try remove(victim.name, in: folder)
+      removed.append(victim.name)
+    }
+    return removed
+  }
+
+  private mutating func remove(_ name: ReportName, in folder: borrowing Descriptor) throws(SystemError) {
+    try folder.remove(name.fileName)
+    if let stored = reports.removeValue(forKey: name) { totalBytes -= stored.size }
+  }
+
+  mutating func store(
+    _ name: ReportName, _ bytes: [UInt8], in folder: borrowing Descriptor, now: Int64
+  ) throws(SystemError) {
+    try folder.replace(name.fileName, with: bytes)
+    reports[name] = Stored(size: bytes.count, modified: now)
+    totalBytes += bytes.count
+  }
+}
