@@ -225,11 +225,11 @@ struct ReportJSONTests {
     if value is [String: Any] { return "an object" }
     if value is [Any] { return "an array" }
     if value is String { return "a string" }
-    if let number = value as? NSNumber, CFBooleanIsBoolean(number) { return "a boolean" }
+    if let number = value as? NSNumber, isBoolean(number) { return "a boolean" }
     return "a number"
   }
 
-  private func CFBooleanIsBoolean(_ number: NSNumber) -> Bool { String(cString: number.objCType) == "c" }
+  private func isBoolean(_ number: NSNumber) -> Bool { String(cString: number.objCType) == "c" }
 }
 
 struct TimestampTests {
