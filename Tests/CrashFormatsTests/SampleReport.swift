@@ -41,7 +41,8 @@ func sampleReport() -> CrashReport {
       frames: [
         .symbolicated(
           SymbolicatedFrame(
-            captured: inner, status: .resolved, function: "inlinedLeaf(_:_:)", rawFunction: "$s6orderd11inlinedLeafyS2i_SitF",
+            captured: inner, status: .resolved, function: "inlinedLeaf(_:_:)",
+            rawFunction: "$s6orderd11inlinedLeafyS2i_SitF",
             file: "/src/orderd/main.swift", line: 7, column: 68, declarationLine: 6, approximate: true, inlined: true,
             inApp: true, hasDebugInformation: true)),
         .symbolicated(

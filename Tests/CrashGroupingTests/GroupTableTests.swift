@@ -75,6 +75,7 @@ struct GroupTableTests {
     let a = String(repeating: "a", count: 32)
     #expect(
       String(decoding: writer.bytes, as: UTF8.self)
-        == #"{"schema":"crash-group/1","stack_hash":"\#(a)","stack_hashes":[{"stack_hash":"\#(a)","stack_hash_quality":"dwarf"},{"stack_hash":"11111111111111111111111111111111","stack_hash_quality":"symtab"},{"stack_hash":"22222222222222222222222222222222","stack_hash_quality":"symtab"},{"stack_hash":"33333333333333333333333333333333","stack_hash_quality":"offsets"}],"quality":"dwarf","title":"bounds in fa","service":"orderd","reason":"bounds","blame":{"function":"fa","file":"a.swift","line":2},"count":9,"first_seen":"1970-01-01T00:00:00.001Z","last_seen":"1970-01-01T00:00:00.004Z","releases":[{"release":"1.1","count":7},{"release":"1.0","count":2}],"hosts":["h0","h1","h2"],"sample":"r2"}"#)
+        == #"{"schema":"crash-group/1","stack_hash":"\#(a)","stack_hashes":[{"stack_hash":"\#(a)","stack_hash_quality":"dwarf"},{"stack_hash":"11111111111111111111111111111111","stack_hash_quality":"symtab"},{"stack_hash":"22222222222222222222222222222222","stack_hash_quality":"symtab"},{"stack_hash":"33333333333333333333333333333333","stack_hash_quality":"offsets"}],"quality":"dwarf","title":"bounds in fa","service":"orderd","reason":"bounds","blame":{"function":"fa","file":"a.swift","line":2},"count":9,"first_seen":"1970-01-01T00:00:00.001Z","last_seen":"1970-01-01T00:00:00.004Z","releases":[{"release":"1.1","count":7},{"release":"1.0","count":2}],"hosts":["h0","h1","h2"],"sample":"r2"}"#
+    )
   }
 }
