@@ -16,6 +16,8 @@ public struct StackHasher: Sendable {
   /// Modules that are the application's besides the one that is named like its executable.
   public var applicationModules: Set<String>
 
+  private let names = NameCache()
+
   public init(applicationModules: Set<String> = []) { self.applicationModules = applicationModules }
 
   // Enough for every recursion to show its cycle, and few enough to name.
@@ -39,7 +41,8 @@ public struct StackHasher: Sendable {
     let reason = reason(of: report, thread: thread, runtimeFailure: failure)
 
     let classifier = FrameClassifier(
-      applicationModules: applicationModules.union(ownModules(of: report)), images: report.images, frames: frames)
+      applicationModules: applicationModules.union(ownModules(of: report)), images: report.images, frames: frames,
+      names: names)
     let classes = frames.indices.map { index in
       classifier.classify(frames[index], caller: index + 1 < frames.count ? frames[index + 1] : nil)
     }
