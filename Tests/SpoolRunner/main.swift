@@ -5,6 +5,7 @@ import Glibc
 //
 // `SpoolRunner process DIR [seconds since 1970]`: works through the records of earlier runs.
 // `SpoolRunner start DIR SIGNAL`: starts for real, twice, sets scope from 32 threads, then dies by the signal.
+// `SpoolRunner errors DIR COUNT`: reports so many handled errors.
 // `SpoolRunner lock FILE`: holds a record's lock, as a living run does, until standard input ends.
 let arguments = CommandLine.arguments
 
@@ -43,12 +44,30 @@ case "start":
   CrashReporter.setTag("region", "eu-west")
   CrashReporter.addBreadcrumb("the last one", category: "db")
   if let signal = arguments.count > 3 ? Int32(arguments[3]) : nil { raise(signal) }
+case "errors":
+  var configuration = CrashReporter.Configuration(service: "runner", directory: arguments[2])
+  configuration.diagnostics = { say($0) }
+  CrashReporter.capture(SyncFailure.refused(by: "nobody"))  // before the start: dropped, and said
+  do { try CrashReporter.start(configuration) } catch { fail("\(error)") }
+  CrashReporter.setTag("region", "eu-west")
+  let count = arguments.count > 3 ? Int(arguments[3]) ?? 1 : 1
+  for _ in 0..<count { synchronize() }
+  if !CrashReporter.flush(timeout: .seconds(60)) { fail("not stored in time") }
 case "lock":
   let file = open(arguments[2], O_RDWR)
   guard file >= 0, flock(file, LOCK_EX) == 0 else { fail("no lock") }
   say("locked")
   _ = readLine()
 default: fail("usage: SpoolRunner process|start|lock PATH")
+}
+
+enum SyncFailure: Error {
+  case refused(by: String)
+}
+
+@inline(never) func synchronize() {
+  CrashReporter.capture(SyncFailure.refused(by: "someone" + "@" + "example.com"), tags: ["job": "sync"])
+  say("captured")
 }
 
 /// Every setter from 32 threads at once.

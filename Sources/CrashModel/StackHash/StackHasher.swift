@@ -60,6 +60,7 @@ public struct StackHasher: Sendable {
 
   private func reason(of report: CrashReport, thread: ThreadInfo?, runtimeFailure: String?) -> Reason {
     if report.kind == .hang { return .hang }
+    if report.kind == .exception { return .handledError(report.type) }
     let pointer = thread?.registers.first { $0.name == "rsp" || $0.name == "sp" }?.value
     let type = report.type.flatMap { $0.hasPrefix("SIG") ? nil : $0 }
     let computed = Reason(
