@@ -12,7 +12,18 @@ public final class TemporaryDirectory: Sendable {
     path = String(cString: made)
   }
 
-  deinit {
+  /// A folder with a fixed path, emptied first.
+  public init(replacing path: String) throws {
+    self.path = path
+    remove()
+    guard mkdir(path, 0o700) == 0 else {
+      throw ChildProcess.LaunchFailure(description: "mkdir: \(String(cString: strerror(errno)))")
+    }
+  }
+
+  deinit { remove() }
+
+  private func remove() {
     // nftw would need a C callback with global state; `rm` walks as well, and refuses to follow links.
     _ = try? ChildProcess(["/bin/rm", "-rf", "--", path]).run()
   }
