@@ -65,6 +65,10 @@ let package = Package(
     .executableTarget(
       name: "SpoolRunner", dependencies: ["CrashReporting"], path: "Tests/SpoolRunner", swiftSettings: swiftSettings),
     .testTarget(
+      name: "CrashReportingTests",
+      dependencies: ["CrashModel", "CrashReporting", "RecordForge", "SpoolRunner", "TestSupport"],
+      swiftSettings: swiftSettings),
+    .testTarget(
       name: "SymbolicationTests", dependencies: ["CLibdw", "CrashModel", "Symbolication", "symbolize-probe"],
       swiftSettings: swiftSettings),
     .testTarget(
@@ -72,8 +76,10 @@ let package = Package(
     .testTarget(
       name: "CrashGroupingTests", dependencies: ["CrashGrouping", "CrashModel"], swiftSettings: swiftSettings),
     .testTarget(
-      name: "SymbolicateTests", dependencies: ["CrashModel", "RecordForge", "symbolicate"],
+      name: "SymbolicateTests", dependencies: ["CrashModel", "RecordForge", "TestSupport", "symbolicate"],
       swiftSettings: swiftSettings),
+    .testTarget(
+      name: "EndToEndTests", dependencies: ["CrashModel", "TestSupport", "symbolicate"], swiftSettings: swiftSettings),
   ],
   cLanguageStandard: .gnu11,
   cxxLanguageStandard: .gnucxx17

@@ -255,15 +255,6 @@ enum rule_kind {
   RULE_VALUE_EXPRESSION,
 };
 
-struct row {
-  uint8_t cfa_is_expression;
-  uint8_t cfa_register;
-  int64_t cfa_offset;       // or address of the expression
-  uint32_t cfa_length;      // of the expression
-  uint8_t kinds[CRASH_ARCH_COLUMNS];
-  int64_t values[CRASH_ARCH_COLUMNS];  // offset, register, or address of the expression's length
-};
-
 enum {
   CFA_ADVANCE_LOC = 0x40,
   CFA_OFFSET = 0x80,
@@ -298,19 +289,19 @@ enum {
 #define REMEMBERED_ROWS 8
 
 // Rules of columns that are not tracked (vector registers) are read and dropped.
-static void set_rule(struct row *row, uint64_t column, enum rule_kind kind, int64_t value) {
+static void set_rule(struct crash_cfi_row *row, uint64_t column, enum rule_kind kind, int64_t value) {
   if (column >= CRASH_ARCH_COLUMNS) return;
   row->kinds[column] = (uint8_t)kind;
   row->values[column] = value;
 }
 
-static void restore_rule(struct row *row, const struct row *initial, uint64_t column) {
+static void restore_rule(struct crash_cfi_row *row, const struct crash_cfi_row *initial, uint64_t column) {
   if (column >= CRASH_ARCH_COLUMNS) return;
   row->kinds[column] = initial->kinds[column];
   row->values[column] = initial->values[column];
 }
 
-static void expression_rule(struct reader *r, struct row *row, enum rule_kind kind) {
+static void expression_rule(struct reader *r, struct crash_cfi_row *row, enum rule_kind kind) {
   uint64_t column = read_uleb(r);
   uint64_t at = reader_address(r);
   uint64_t length = read_uleb(r);
@@ -319,9 +310,9 @@ static void expression_rule(struct reader *r, struct row *row, enum rule_kind ki
 }
 
 // Executes instructions up to the row that covers `pc`. Returns 0 for an instruction that it does not know.
-static int run_instructions(const struct entry *entry, uint64_t start, uint64_t end, uint64_t pc, struct row *row,
-                            const struct row *initial) {
-  struct row remembered[REMEMBERED_ROWS];
+static int run_instructions(const struct entry *entry, uint64_t start, uint64_t end, uint64_t pc, struct crash_cfi_row *row,
+                            const struct crash_cfi_row *initial) {
+  struct crash_cfi_row remembered[REMEMBERED_ROWS];
   unsigned depth = 0;
   uint64_t location = entry->start;
   struct reader r;
@@ -621,22 +612,11 @@ static int evaluate_rule(int64_t at, const struct crash_registers *registers, ui
 
 // ---- Stepping ---------------------------------------------------------------------------------------------------
 
-// A deep recursion asks for the same row again and again. The rows stay valid within one crash: the code does not change
-// under the handler, and a library that goes away takes its frames with it.
-struct cached_row {
-  uint64_t pc;  // 0: empty
-  struct row row;
-  uint8_t return_column, signal_frame;
-};
-static struct cached_row cache[32];
-
-void crash_cfi_reset(void) {
-  for (unsigned i = 0; i < sizeof cache / sizeof cache[0]; i++) cache[i].pc = 0;
-}
-
-static enum crash_cfi_result find_row(const struct crash_record *record, uint64_t pc, struct cached_row **found) {
+static enum crash_cfi_result find_row(const struct crash_record *record, struct crash_cfi_cache *cache, uint64_t pc,
+                                      struct crash_cfi_entry **found) {
   if (pc == 0) return CRASH_CFI_MISSING;  // a call through a null pointer; 0 also marks an empty slot
-  struct cached_row *slot = &cache[(pc ^ pc >> 5 ^ pc >> 12) % (sizeof cache / sizeof cache[0])];
+  struct crash_cfi_entry *slot =
+      &cache->entries[(pc ^ pc >> 5 ^ pc >> 12) % (sizeof cache->entries / sizeof cache->entries[0])];
   *found = slot;
   if (slot->pc == pc) return CRASH_CFI_STEPPED;
   struct entry entry;
@@ -644,7 +624,7 @@ static enum crash_cfi_result find_row(const struct crash_record *record, uint64_
   if (result != CRASH_CFI_STEPPED) return result;
   slot->pc = 0;  // while the row is written it must not be found by a stage that goes on after a fault
   memset(&slot->row, 0, sizeof slot->row);
-  struct row initial;
+  struct crash_cfi_row initial;
   if (!run_instructions(&entry, entry.initial, entry.initial_end, UINT64_MAX, &slot->row, &slot->row))
     return CRASH_CFI_UNREADABLE;
   initial = slot->row;
@@ -656,12 +636,12 @@ static enum crash_cfi_result find_row(const struct crash_record *record, uint64_
   return CRASH_CFI_STEPPED;
 }
 
-enum crash_cfi_result crash_cfi_step(const struct crash_record *record, uint64_t lookup_pc,
-                                     struct crash_registers *registers, int *signal_frame) {
-  struct cached_row *found;
-  enum crash_cfi_result result = find_row(record, lookup_pc, &found);
+enum crash_cfi_result crash_cfi_step(const struct crash_record *record, struct crash_cfi_cache *cache,
+                                     uint64_t lookup_pc, struct crash_registers *registers, int *signal_frame) {
+  struct crash_cfi_entry *found;
+  enum crash_cfi_result result = find_row(record, cache, lookup_pc, &found);
   if (result != CRASH_CFI_STEPPED) return result;
-  const struct row *row = &found->row;
+  const struct crash_cfi_row *row = &found->row;
 
   uint64_t cfa;
   if (row->cfa_is_expression) {

@@ -26,16 +26,33 @@ enum crash_cfi_result {
   CRASH_CFI_NO_STACK = 4,    ///< the stack could not be read
 };
 
+/// Rules for one code address: how the caller's registers are found. Internal to cfi.c but for its size.
+struct crash_cfi_row {
+  uint8_t cfa_is_expression;
+  uint8_t cfa_register;
+  int64_t cfa_offset;   ///< or address of the expression
+  uint32_t cfa_length;  ///< of the expression
+  uint8_t kinds[CRASH_ARCH_COLUMNS];
+  int64_t values[CRASH_ARCH_COLUMNS];  ///< offset, register, or address of the expression's length
+};
+
+/// Rows that were found, for the walk of one stack: a deep recursion asks for the same one again and again. Valid as long
+/// as no code goes away, which is why none outlives its walk. Zero bytes are an empty one.
+struct crash_cfi_cache {
+  struct crash_cfi_entry {
+    uint64_t pc;  ///< 0: empty
+    struct crash_cfi_row row;
+    uint8_t return_column, signal_frame;
+  } entries[32];
+};
+
 /// Replaces `registers` by those of the caller.
 ///
 /// `lookup_pc` selects the row: the pc itself in the innermost frame and behind a signal, one less for a return address.
 /// `*signal_frame` becomes 1 when the function is a signal trampoline, whose caller is an interrupted instruction and not
 /// a call. On any result but CRASH_CFI_STEPPED `registers` is unchanged. Async-signal-safe: reads memory with fault-safe
-/// loads, and writes only its arguments and a cache of its own, which is why one thread at a time may be inside.
-enum crash_cfi_result crash_cfi_step(const struct crash_record *record, uint64_t lookup_pc,
-                                     struct crash_registers *registers, int *signal_frame);
-
-/// Forgets cached rows. Async-signal-safe.
-void crash_cfi_reset(void);
+/// loads, and writes only its arguments.
+enum crash_cfi_result crash_cfi_step(const struct crash_record *record, struct crash_cfi_cache *cache,
+                                     uint64_t lookup_pc, struct crash_registers *registers, int *signal_frame);
 
 #endif

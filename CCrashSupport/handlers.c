@@ -51,6 +51,7 @@ struct crash {
 // What the walk has found so far, outside the stack: a fault in the middle of it leaves this.
 static struct crash_walk walk;
 static struct crash_record_frame walk_ring[CRASH_BOTTOM_FRAMES];
+static struct crash_cfi_cache walk_cache;
 
 static uintptr_t thread_pointer(void) { return (uintptr_t)__builtin_thread_pointer(); }
 
@@ -129,13 +130,13 @@ static void stage_signal(struct crash_record *record, const struct crash *crash)
 static void stage_walk(struct crash_record *record, const struct crash *crash) {
   uint64_t columns[CRASH_ARCH_COLUMNS];
   crash_arch_columns(crash->context, columns);
-  crash_cfi_reset();
+  memset(&walk_cache, 0, sizeof walk_cache);
   walk = (struct crash_walk){.top = record->frames,
                              .top_capacity = CRASH_TOP_FRAMES,
                              .ring = walk_ring,
                              .ring_capacity = CRASH_BOTTOM_FRAMES,
                              .end = CRASH_WALK_UNREADABLE};
-  crash_unwind(record, columns, &walk);
+  crash_unwind(record, &walk_cache, columns, &walk);
 }
 
 static void stage_messages(struct crash_record *record, const struct crash *crash) {
@@ -227,6 +228,11 @@ void crash_handlers_remove(void) {
     if (crash_sys_sigaction(signals[i], NULL, &current) == 0 && current.handler == ours.handler)
       crash_sys_sigaction(signals[i], &previous[i], NULL);
   }
+}
+
+void crash_handlers_uninstall(void) {
+  crash_handlers_remove();
+  installed = 0;
 }
 
 static void reinstall(void) {

@@ -133,7 +133,7 @@ enum crash_support_start_result crash_support_start(const struct crash_support_c
 void crash_support_stop(void) {
   pthread_mutex_lock(&start_lock);
   if (crash_capture_is_owner()) {
-    crash_handlers_remove();
+    crash_handlers_uninstall();
     crash_scope_detach();
     crash_deadline_remove();
     crash_capture.owner = &nobody;

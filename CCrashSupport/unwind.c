@@ -63,8 +63,8 @@ static int step_scan(const struct crash_record *record, struct crash_registers *
   return 0;
 }
 
-void crash_unwind(const struct crash_record *record, const uint64_t columns[CRASH_ARCH_COLUMNS],
-                  struct crash_walk *walk) {
+void crash_unwind(const struct crash_record *record, struct crash_cfi_cache *cache,
+                  const uint64_t columns[CRASH_ARCH_COLUMNS], struct crash_walk *walk) {
   struct crash_registers registers;
   for (unsigned i = 0; i < CRASH_ARCH_COLUMNS; i++) registers.values[i] = columns[i];
   registers.known = (1u << CRASH_ARCH_COLUMNS) - 1;
@@ -77,7 +77,7 @@ void crash_unwind(const struct crash_record *record, const uint64_t columns[CRAS
     uint64_t lookup = kind == CRASH_FRAME_RETURN_ADDRESS ? pc - 1 : pc;
     int signal_frame = 0;
     enum crash_record_frame_trust trust = CRASH_TRUST_CFI;
-    enum crash_cfi_result result = crash_cfi_step(record, lookup, &registers, &signal_frame);
+    enum crash_cfi_result result = crash_cfi_step(record, cache, lookup, &registers, &signal_frame);
     if (result == CRASH_CFI_OUTERMOST) {
       walk->end = CRASH_WALK_OUTERMOST;
       return;

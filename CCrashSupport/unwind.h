@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "arch.h"
+#include "cfi.h"
 #include "record.h"
 
 /// Frames of one walk as they are found: the first ones, the last ones, and how many there were.
@@ -24,8 +25,9 @@ struct crash_walk {
 /// Ends a walk that does not end by itself. An 8 MiB stack holds at most half a million frames.
 #define CRASH_WALK_FRAME_LIMIT (1u << 21)
 
-/// Walks the stack that starts at the given registers (all columns known). Async-signal-safe; one thread at a time.
-void crash_unwind(const struct crash_record *record, const uint64_t columns[CRASH_ARCH_COLUMNS],
-                  struct crash_walk *walk);
+/// Walks the stack that starts at the given registers (all columns known). Async-signal-safe; threads may walk at the
+/// same time, each with a cache of its own.
+void crash_unwind(const struct crash_record *record, struct crash_cfi_cache *cache,
+                  const uint64_t columns[CRASH_ARCH_COLUMNS], struct crash_walk *walk);
 
 #endif

@@ -78,6 +78,13 @@ int crash_support_set_tag(const char *key, size_t key_length, const char *value,
 void crash_support_add_breadcrumb(const char *category, size_t category_length, const char *message,
                                   size_t message_length);
 
+/// Walks the calling thread's stack, for a report on something that is no crash.
+///
+/// Fills `addresses` with return addresses, the one into the caller of this function first, and returns how many; 0 where
+/// nothing was started. `thread` (may be NULL) becomes the kernel's id of the thread. Uses 12 KiB of stack, takes no lock.
+/// Async-signal-safe while the handlers are installed.
+size_t crash_support_capture_stack(uint64_t *addresses, size_t capacity, uint32_t *thread);
+
 /// Records the images that were loaded since the start or the last call, so that the handler need not.
 ///
 /// Worth a call after `dlopen`; without it the handler finds them itself. Costs 20 ns where nothing changed.

@@ -47,8 +47,11 @@ enum InputFormat {
     for (magic, name) in known where prefix[start...].starts(with: magic) { return name }
     let head = prefix[start...].prefix(32)
     if prefix.allSatisfy({ $0 == 0 }) { return "zero bytes" }
-    let isText = head.allSatisfy { 0x20..<0x7F ~= $0 || $0 >= 0x80 || $0 == 0x0A || $0 == 0x0D || $0 == 0x09 || $0 == 0x1B }
+    let isText = head.allSatisfy {
+      0x20..<0x7F ~= $0 || $0 >= 0x80 || $0 == 0x0A || $0 == 0x0D || $0 == 0x09 || $0 == 0x1B
+    }
     if isText { return "text that begins with " + Printable.quoted(String(decoding: head, as: UTF8.self)) }
-    return "bytes " + head.prefix(8).map { $0 < 16 ? "0" + String($0, radix: 16) : String($0, radix: 16) }.joined(separator: " ")
+    return "bytes "
+      + head.prefix(8).map { $0 < 16 ? "0" + String($0, radix: 16) : String($0, radix: 16) }.joined(separator: " ")
   }
 }

@@ -122,7 +122,8 @@ public final class InputReader {
     do {
       switch try reader.document(in: body, count: hasMark ? count - 3 : count) {
       case .report(let report): return event(.report(report, line: line))
-      case .other(let schema?): return event(.skipped("an object of schema \(Printable.quoted(String(schema.prefix(64))))", line: line))
+      case .other(let schema?):
+        return event(.skipped("an object of schema \(Printable.quoted(String(schema.prefix(64))))", line: line))
       case .other(nil): return event(.skipped("a JSON object without a schema", line: line))
       }
     } catch {

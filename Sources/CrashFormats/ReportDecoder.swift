@@ -96,7 +96,8 @@ struct ReportDecoder {
 
   private func hashDigits(_ value: JSONValue) throws(ReportError) -> String {
     let text = try value.string()
-    let isHash = text.utf8.count == 32
+    let isHash =
+      text.utf8.count == 32
       && text.utf8.allSatisfy {
         UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 || UInt8(ascii: "a")...UInt8(ascii: "f") ~= $0
       }
@@ -240,7 +241,8 @@ struct ReportDecoder {
     if let known = FrameKind(rawValue: kind) {
       captured.kind = known
     } else {
-      decoder.note("frame kind \(Printable.quoted(String(kind.prefix(64)))) is not known; its address is looked up as it is")
+      decoder.note(
+        "frame kind \(Printable.quoted(String(kind.prefix(64)))) is not known; its address is looked up as it is")
     }
     guard let statusText else { return .captured(captured) }
     if let status = FrameStatus(rawValue: statusText) {

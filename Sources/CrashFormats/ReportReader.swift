@@ -38,7 +38,8 @@ public final class ReportReader {
     switch try result.get() {
     case .report(let report): return report
     case .other(let schema?):
-      throw ReportError("expected \(Printable.quoted(CrashReport.schema)), found \(Printable.quoted(schema))", path: "schema")
+      throw ReportError(
+        "expected \(Printable.quoted(CrashReport.schema)), found \(Printable.quoted(schema))", path: "schema")
     case .other(nil): throw ReportError("missing; expected \(Printable.quoted(CrashReport.schema))", path: "schema")
     }
   }

@@ -40,7 +40,8 @@ public struct TextReportWriter: Sendable {
     }
     let problems = symbols.filter { $0.problem != nil }
     if !problems.isEmpty {
-      text += problems.count == 1 ? "1 image without full names:\n\n" : "\(problems.count) images without full names:\n\n"
+      text +=
+        problems.count == 1 ? "1 image without full names:\n\n" : "\(problems.count) images without full names:\n\n"
       for image in problems { text += "- \(Printable.line(image.problem ?? ""))\n" }
       text += "\n"
     }
@@ -270,5 +271,7 @@ public struct TextReportWriter: Sendable {
 
 extension String {
   /// With spaces behind it, up to `width` cells of a terminal.
-  func padded(to width: Int) -> String { self + String(repeating: " ", count: max(0, width - Printable.width(of: self))) }
+  func padded(to width: Int) -> String {
+    self + String(repeating: " ", count: max(0, width - Printable.width(of: self)))
+  }
 }

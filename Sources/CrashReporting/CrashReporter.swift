@@ -80,20 +80,30 @@ public enum CrashReporter {
     default: return logSecondStart()
     }
     DiagnosticSink.shared.setHandler(configuration.diagnostics)
-    processEarlierRuns(spool, configuration)
+    if let runID = runIDBytes {
+      ActiveRun.current.withLock {
+        $0 = ActiveRun(
+          directory: configuration.directory, limits: configuration.limits, redactor: configuration.redactor,
+          runID: runID)
+      }
+    }
+    processBackgroundWork(spool, configuration)
   }
 
-  /// Gives the signals back to their former handlers and removes this run's record. Scope that was set stays forgotten.
-  public static func stop() { crash_support_stop() }
+  /// Gives the signals back to their former handlers and removes this run's record.
+  public static func stop() {
+    ActiveRun.current.withLock { $0 = nil }
+    crash_support_stop()
+  }
 
-  /// Waits until the records of earlier runs have been worked on, at most for `timeout`.
+  /// Waits until the records of earlier runs have been worked on and captured errors are stored, at most for `timeout`.
   ///
   /// For programs that may end right after their start (and for tests): without it their end would put the work off to
   /// the next start. Blocks the calling thread.
   ///
   /// - Returns: whether all is done; true where nothing was started.
   @discardableResult
-  public static func flush(timeout: Duration = .seconds(1)) -> Bool { EarlierRuns.shared.wait(timeout: timeout) }
+  public static func flush(timeout: Duration = .seconds(1)) -> Bool { BackgroundWork.shared.wait(timeout: timeout) }
 
   /// UUIDv7 of this run, in the usual form; nil where nothing was started.
   public static var runID: String? { runIDBytes.map { UUIDText.string($0) } }
@@ -157,11 +167,11 @@ public enum CrashReporter {
     return text.withCString(body)
   }
 
-  private static func processEarlierRuns(_ spool: consuming Spool, _ configuration: Configuration) {
+  private static func processBackgroundWork(_ spool: consuming Spool, _ configuration: Configuration) {
     let work = SpoolWork(spool: spool, ownRunID: runIDBytes)
-    EarlierRuns.shared.begin()
+    BackgroundWork.shared.begin()
     let started = BackgroundThread.run {
-      defer { EarlierRuns.shared.end() }
+      defer { BackgroundWork.shared.end() }
       guard let spool = work.take() else { return }
       NextStart.run(
         spool: spool, limits: configuration.limits,
@@ -169,7 +179,7 @@ public enum CrashReporter {
         ownRunID: work.ownRunID, report: { DiagnosticSink.shared.send($0) })
     }
     if !started {
-      EarlierRuns.shared.end()
+      BackgroundWork.shared.end()
       DiagnosticSink.shared.send(
         Diagnostic(.spoolUnavailable, "earlier crashes wait for the next start: no thread could be made"))
     }

@@ -6,8 +6,6 @@ internal import Glibc
 package struct Descriptor: ~Copyable {
   let raw: Int32
 
-  init(raw: Int32) { self.raw = raw }
-
   deinit { close(raw) }
 
   /// Opens a name inside a folder. Never follows a link in the last component, never waits for a FIFO's other end.

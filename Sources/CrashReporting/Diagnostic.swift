@@ -15,6 +15,8 @@ public struct Diagnostic: Hashable, Sendable, CustomStringConvertible {
     case reportRemoved = "report_removed"
     /// A record could not be read and was put aside.
     case quarantined
+    /// A handled error was not reported; the message says why.
+    case errorDropped = "error_dropped"
     /// The spool could not be read or written; nothing was lost, the next start tries again.
     case spoolUnavailable = "spool_unavailable"
   }

@@ -30,7 +30,9 @@ final class Diagnostics {
     let line = Array("symbolicate: \(Printable.line(message))\n".utf8)
     var written = 0
     while written < line.count {
-      let count = line.withUnsafeBytes { Glibc.write(STDERR_FILENO, $0.baseAddress?.advanced(by: written), $0.count - written) }
+      let count = line.withUnsafeBytes {
+        Glibc.write(STDERR_FILENO, $0.baseAddress?.advanced(by: written), $0.count - written)
+      }
       // Nowhere is left to complain to.
       if count < 0, errno != EINTR { return }
       written += max(count, 0)

@@ -33,13 +33,21 @@ struct Flag: Sendable {
 
   static let all: [Flag] = [
     Flag(
-      name: "exe", short: "e", value: .text("FILE"), summary: "a program, library or debug file to use for its build id; may be repeated",
+      name: "exe", short: "e", value: .text("FILE"),
+      summary: "a program, library or debug file to use for its build id; may be repeated",
       commands: both
-    ) { $0.executables.append($1); return true },
+    ) {
+      $0.executables.append($1)
+      return true
+    },
     Flag(
       name: "debug-dir", short: "d", value: .text("DIR"),
-      summary: "a directory to search for debug files, as a .build-id tree and recursively; may be repeated", commands: both
-    ) { $0.debugDirectories.append($1); return true },
+      summary: "a directory to search for debug files, as a .build-id tree and recursively; may be repeated",
+      commands: both
+    ) {
+      $0.debugDirectories.append($1)
+      return true
+    },
     Flag(
       name: "format", short: "f", value: .choice(Options.Format.allCases.map(\.rawValue)),
       summary: "how results are written (default: text)", commands: both
@@ -48,15 +56,21 @@ struct Flag: Sendable {
       options.format = format
       return true
     },
-    Flag(name: "pretty", short: nil, value: .none, summary: "JSON over several lines (with --format json)", commands: both) {
+    Flag(
+      name: "pretty", short: nil, value: .none, summary: "JSON over several lines (with --format json)", commands: both
+    ) {
       options, _ in
       options.pretty = true
       return true
     },
     Flag(
       name: "output", short: "o", value: .text("FILE"),
-      summary: "where results go (default: standard output); replaced at once, when all of it is written", commands: both
-    ) { $0.output = $1; return true },
+      summary: "where results go (default: standard output); replaced at once, when all of it is written",
+      commands: both
+    ) {
+      $0.output = $1
+      return true
+    },
     Flag(
       name: "color", short: nil, value: .choice(Options.Color.allCases.map(\.rawValue)),
       summary: "colors (default: auto, on a terminal unless NO_COLOR is set)", commands: both
@@ -73,12 +87,16 @@ struct Flag: Sendable {
       options.threads = threads
       return true
     },
-    Flag(name: "no-inlines", short: nil, value: .none, summary: "leave inlined functions out of text", commands: [.symbolicate]) {
+    Flag(
+      name: "no-inlines", short: nil, value: .none, summary: "leave inlined functions out of text",
+      commands: [.symbolicate]
+    ) {
       options, _ in
       options.inlines = false
       return true
     },
-    Flag(name: "no-demangle", short: nil, value: .none, summary: "show linker names in text", commands: [.symbolicate]) {
+    Flag(name: "no-demangle", short: nil, value: .none, summary: "show linker names in text", commands: [.symbolicate])
+    {
       options, _ in
       options.demangle = false
       return true
@@ -86,26 +104,39 @@ struct Flag: Sendable {
     Flag(
       name: "explain", short: nil, value: .none, summary: "show how the stack hash and the blamed function were found",
       commands: [.symbolicate]
-    ) { options, _ in options.explain = true; return true },
+    ) { options, _ in
+      options.explain = true
+      return true
+    },
     Flag(
-      name: "limit", short: nil, value: .number("N"), summary: "at most N reports, newest first; with 'group', at most N groups",
+      name: "limit", short: nil, value: .number("N"),
+      summary: "at most N reports, newest first; with 'group', at most N groups",
       commands: both
     ) { options, value in
       guard let limit = Int(value), limit > 0 else { return false }
       options.limit = limit
       return true
     },
-    Flag(name: "strict", short: nil, value: .none, summary: "exit with 2 instead of 1 where results are incomplete", commands: both) {
+    Flag(
+      name: "strict", short: nil, value: .none, summary: "exit with 2 instead of 1 where results are incomplete",
+      commands: both
+    ) {
       options, _ in
       options.strict = true
       return true
     },
-    Flag(name: "quiet", short: "q", value: .none, summary: "no messages but errors that leave nothing to show", commands: both) {
+    Flag(
+      name: "quiet", short: "q", value: .none, summary: "no messages but errors that leave nothing to show",
+      commands: both
+    ) {
       options, _ in
       options.verbosity = .quiet
       return true
     },
-    Flag(name: "verbose", short: "v", value: .none, summary: "also say what was skipped and which files were used", commands: both) {
+    Flag(
+      name: "verbose", short: "v", value: .none, summary: "also say what was skipped and which files were used",
+      commands: both
+    ) {
       options, _ in
       options.verbosity = .verbose
       return true
@@ -114,7 +145,8 @@ struct Flag: Sendable {
       options.showsHelp = true
       return true
     },
-    Flag(name: "version", short: nil, value: .none, summary: "show the version", commands: Command.allCases) { options, _ in
+    Flag(name: "version", short: nil, value: .none, summary: "show the version", commands: Command.allCases) {
+      options, _ in
       options.showsVersion = true
       return true
     },

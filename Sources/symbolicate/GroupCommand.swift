@@ -68,7 +68,8 @@ enum GroupListing {
   static func text(of groups: [CrashGroup], limit: Int?, width: Int?) -> String {
     var table = TextTable(columns: [
       .init("COUNT", isRightAligned: true), .init("FIRST SEEN"), .init("LAST SEEN"), .init("RELEASES", minimumWidth: 8),
-      .init("REASON"), .init("BLAMED FUNCTION", minimumWidth: 20), .init("PLACE", minimumWidth: 12), .init("STACK HASH"),
+      .init("REASON"), .init("BLAMED FUNCTION", minimumWidth: 20), .init("PLACE", minimumWidth: 12),
+      .init("STACK HASH"),
     ])
     for group in groups.prefix(limit ?? groups.count) {
       let place = group.sample.blame.flatMap { blame in

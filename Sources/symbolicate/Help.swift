@@ -8,7 +8,8 @@ enum Help {
     text += "\n\(command.discussion)\n\nOptions:\n"
     let rows = Flag.all.filter { $0.commands.contains(command) }.map { flag in
       (
-        names: (flag.short.map { "-\($0), " } ?? "    ") + "--\(flag.name)" + (flag.value.placeholder.map { " \($0)" } ?? ""),
+        names: (flag.short.map { "-\($0), " } ?? "    ") + "--\(flag.name)"
+          + (flag.value.placeholder.map { " \($0)" } ?? ""),
         summary: flag.summary
       )
     }

@@ -1,4 +1,3 @@
-private import CCrashFormat
 internal import CrashModel
 
 /// Redacts the texts of a report that was read from outside: the one place where the tool meets redaction.
@@ -18,19 +17,7 @@ enum ReportRedaction {
 
   private static func redact(_ text: inout String?) { text = text.map(redacted) }
 
-  private static func redacted(_ text: String) -> String {
-    var text = text
-    return text.withUTF8 { bytes in
-      // `[redacted]` can be longer than what it stands for, at most by the factor that the shortest match gives.
-      let capacity = 4 * bytes.count + 64
-      return String(unsafeUninitializedCapacity: capacity) { output in
-        var truncated: CInt = 0
-        return output.withMemoryRebound(to: CChar.self) { output in
-          bytes.withMemoryRebound(to: CChar.self) { input in
-            crash_redact_base(input.baseAddress, input.count, output.baseAddress, output.count, &truncated)
-          }
-        }
-      }
-    }
-  }
+  private static func redacted(_ text: String) -> String { redactor.redact(text) }
+
+  private static let redactor = Redactor()
 }

@@ -12,7 +12,6 @@ final class FaultHost: Sendable {
   var library: String { "\(directory.path)/fxlib.so" }
 
   private init() throws {
-    directory = try TemporaryDirectory("faults")
     let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     let faults = tests.appendingPathComponent("Faults").path
     let root = tests.deletingLastPathComponent().deletingLastPathComponent().path
@@ -23,22 +22,25 @@ final class FaultHost: Sendable {
     let includes = [
       "-D_GNU_SOURCE", "-I\(root)/CCrashSupport/include", "-I\(root)/Sources/CCrashFormat/include", "-I\(faults)",
     ]
+    // Among the build's products, where one run replaces what another left: a static value has no end at which it could
+    // remove anything.
+    directory = try TemporaryDirectory(replacing: "\(root)/.build/fault-host")
     let support = directory.path + "/support"
-    try Self.require(["mkdir", support])
-    try Self.require(["gcc", "-std=gnu11", "-O2", "-g", "-c"] + includes + sources, in: support)
+    try require(["mkdir", support])
+    try require(["gcc", "-std=gnu11", "-O2", "-g", "-c"] + includes + sources, in: support)
     let objects = try FileManager.default.contentsOfDirectory(atPath: support).map { "\(support)/\($0)" }
     let style = ["-O1", "-g", "-w", "-fomit-frame-pointer", "-fno-optimize-sibling-calls"]
-    try Self.require(
+    try require(
       ["gcc"] + style + includes + ["\(faults)/host.c", "\(faults)/faults.c"] + objects + ["-o", c, "-rdynamic"])
-    try Self.require(["gcc"] + style + includes + ["-fPIC", "-shared", "\(faults)/fxlib.c", "-o", library])
+    try require(["gcc"] + style + includes + ["-fPIC", "-shared", "\(faults)/fxlib.c", "-o", library])
 
     let plain = "\(directory.path)/faults-plain.o"
-    try Self.require(
+    try require(
       ["gcc"] + style + includes + ["-Dfault_pre=fault_pre_plain", "-c", "\(faults)/faults.c", "-o", plain])
     let start = "\(directory.path)/swift-start.o"
-    try Self.require(["gcc"] + style + includes + ["-c", "\(faults)/swift_start.c", "-o", start])
+    try require(["gcc"] + style + includes + ["-c", "\(faults)/swift_start.c", "-o", start])
     for optimized in [false, true] {
-      try Self.require(
+      try require(
         [
           "swiftc", optimized ? "-O" : "-Onone", "-g", "-parse-as-library", "-suppress-warnings",
           "-import-objc-header", "\(faults)/faults.h", "\(faults)/swift_faults.swift", plain, start,
@@ -47,8 +49,11 @@ final class FaultHost: Sendable {
     }
   }
 
-  private static func require(_ command: [String], in directory: String? = nil) throws {
-    let outcome = try ChildProcess(["/usr/bin/env"] + command, directory: directory).run()
+  private func require(_ command: [String], in folder: String? = nil) throws {
+    // The Swift compiler leaves empty folders where it puts its temporary files.
+    let outcome = try ChildProcess(
+      ["/usr/bin/env"] + command, environment: ["TMPDIR": directory.path], directory: folder
+    ).run()
     guard outcome.status == .exited(0) else {
       throw ChildProcess.LaunchFailure(description: "\(command.joined(separator: " ")): \(outcome.errorText)")
     }

@@ -17,7 +17,9 @@ import Testing
   static func name(_ raw: String, function: String? = nil) -> String? {
     let captured = CapturedFrame(kind: .returnAddress, address: Address(rawValue: 0x1000), imageIndex: 0)
     let frame = SymbolicatedFrame(captured: captured, status: .resolved, function: function, rawFunction: raw)
-    return FrameClassifier(applicationModules: [], images: [], frames: [frame]).classify(frame, caller: nil).name
+    return FrameClassifier(applicationModules: [], images: [], frames: [frame], names: NameCache()).classify(
+      frame, caller: nil
+    ).name
   }
 
   /// A key changes with these: whoever changes one has a new algorithm.

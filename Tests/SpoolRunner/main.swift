@@ -1,12 +1,94 @@
 import CrashReporting
 import Glibc
 
-// `SpoolRunner DIR [seconds since 1970]`: what the next start of a daemon does with earlier runs, without a daemon.
-var clock = SpoolClock.now()
-if CommandLine.arguments.count > 2, let wall = Int64(CommandLine.arguments[2]) { clock.wall = wall }
-do {
-  NextStart.run(spool: try Spool(path: CommandLine.arguments[1]), clock: clock) { print($0) }
-} catch {
-  print(error)
+// What a daemon does with the library, in a process of its own that tests may kill.
+//
+// `SpoolRunner process DIR [seconds since 1970]`: works through the records of earlier runs.
+// `SpoolRunner start DIR SIGNAL`: starts for real, twice, sets scope from 32 threads, then dies by the signal.
+// `SpoolRunner errors DIR COUNT`: reports so many handled errors.
+// `SpoolRunner lock FILE`: holds a record's lock, as a living run does, until standard input ends.
+let arguments = CommandLine.arguments
+
+/// At once: what standard output buffers is lost in a crash.
+@Sendable func say(_ message: some CustomStringConvertible) {
+  let bytes = Array((message.description + "\n").utf8)
+  _ = bytes.withUnsafeBytes { write(STDOUT_FILENO, $0.baseAddress, $0.count) }
+}
+
+func fail(_ message: String) -> Never {
+  say(message)
   exit(1)
+}
+
+switch arguments.count > 2 ? arguments[1] : "" {
+case "process":
+  var clock = SpoolClock.now()
+  if arguments.count > 3, let wall = Int64(arguments[3]) { clock.wall = wall }
+  do {
+    NextStart.run(spool: try Spool(path: arguments[2]), clock: clock) { say($0) }
+  } catch { fail("\(error)") }
+case "start":
+  CrashReporter.addBreadcrumb("before the start", category: "early")
+  var configuration = CrashReporter.Configuration(service: "runner", directory: arguments[2])
+  configuration.release = "1.0.0"
+  configuration.diagnostics = { say($0) }
+  do {
+    try CrashReporter.start(configuration)
+    try CrashReporter.start(configuration)
+  } catch { fail("\(error)") }
+  say("run \(CrashReporter.runID ?? "none")")
+  setFromManyThreads()
+  CrashReporter.setUser(id: "usr_7c1e")
+  CrashReporter.setUser(id: "someone" + "@" + "example.com")
+  CrashReporter.setOperation("POST /checkout")
+  CrashReporter.setTag("region", "eu-west")
+  CrashReporter.addBreadcrumb("the last one", category: "db")
+  if let signal = arguments.count > 3 ? Int32(arguments[3]) : nil { raise(signal) }
+case "errors":
+  var configuration = CrashReporter.Configuration(service: "runner", directory: arguments[2])
+  configuration.diagnostics = { say($0) }
+  CrashReporter.capture(SyncFailure.refused(by: "nobody"))  // before the start: dropped, and said
+  do { try CrashReporter.start(configuration) } catch { fail("\(error)") }
+  CrashReporter.setTag("region", "eu-west")
+  let count = arguments.count > 3 ? Int(arguments[3]) ?? 1 : 1
+  for _ in 0..<count { synchronize() }
+  if !CrashReporter.flush(timeout: .seconds(60)) { fail("not stored in time") }
+case "lock":
+  let file = open(arguments[2], O_RDWR)
+  guard file >= 0, flock(file, LOCK_EX) == 0 else { fail("no lock") }
+  say("locked")
+  _ = readLine()
+default: fail("usage: SpoolRunner process|start|lock PATH")
+}
+
+enum SyncFailure: Error {
+  case refused(by: String)
+}
+
+@inline(never) func synchronize() {
+  CrashReporter.capture(SyncFailure.refused(by: "someone" + "@" + "example.com"), tags: ["job": "sync"])
+  say("captured")
+}
+
+/// Every setter from 32 threads at once.
+func setFromManyThreads() {
+  let threads = (0..<32).map { number -> pthread_t in
+    var thread = pthread_t()
+    let argument = UnsafeMutableRawPointer(bitPattern: number + 1)
+    pthread_create(
+      &thread, nil,
+      { argument in
+        let number = Int(bitPattern: argument)
+        for round in 0..<200 {
+          CrashReporter.setTag("thread\(number % 8)", "\(round)")
+          CrashReporter.setTag("gone\(number)", round.isMultiple(of: 2) ? "there" : nil)
+          CrashReporter.setOperation("job \(number)")
+          CrashReporter.setUser(id: "u\(number)")
+          CrashReporter.addBreadcrumb("step \(round) of \(number)", category: "work")
+        }
+        return nil
+      }, argument)
+    return thread
+  }
+  for thread in threads { pthread_join(thread, nil) }
 }

@@ -40,6 +40,8 @@ final class Workshop: Sendable {
   @discardableResult
   func run(_ tool: String, _ arguments: [String], input: String? = nil) throws -> String {
     let process = Process()
+    // The Swift compiler leaves empty folders where it puts its temporary files.
+    process.environment = ProcessInfo.processInfo.environment.merging(["TMPDIR": path]) { $1 }
     process.executableURL = URL(fileURLWithPath: try Workshop.locate(tool))
     process.arguments = arguments
     process.currentDirectoryURL = URL(fileURLWithPath: path)

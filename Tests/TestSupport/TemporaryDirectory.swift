@@ -12,7 +12,18 @@ public final class TemporaryDirectory: Sendable {
     path = String(cString: made)
   }
 
-  deinit {
+  /// A folder with a fixed path, emptied first.
+  public init(replacing path: String) throws {
+    self.path = path
+    remove()
+    guard mkdir(path, 0o700) == 0 else {
+      throw ChildProcess.LaunchFailure(description: "mkdir: \(String(cString: strerror(errno)))")
+    }
+  }
+
+  deinit { remove() }
+
+  private func remove() {
     // nftw would need a C callback with global state; `rm` walks as well, and refuses to follow links.
     _ = try? ChildProcess(["/bin/rm", "-rf", "--", path]).run()
   }
@@ -43,5 +54,20 @@ public func contents(of path: String) -> [UInt8]? {
     let count = read(file, &buffer, buffer.count)
     guard count > 0 else { return count == 0 ? bytes : nil }
     bytes.append(contentsOf: buffer[..<count])
+  }
+}
+
+/// Makes a file of these bytes.
+public func write(_ bytes: [UInt8], to path: String) throws {
+  let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+  guard file >= 0 else { throw ChildProcess.LaunchFailure(description: "\(path): \(String(cString: strerror(errno)))") }
+  defer { close(file) }
+  var rest = bytes[...]
+  while !rest.isEmpty {
+    let count = rest.withUnsafeBytes { write(file, $0.baseAddress, $0.count) }
+    guard count > 0 else {
+      throw ChildProcess.LaunchFailure(description: "\(path): \(String(cString: strerror(errno)))")
+    }
+    rest = rest.dropFirst(count)
   }
 }

@@ -14,7 +14,7 @@ public enum UUIDText {
   /// - Parameters:
   ///   - milliseconds: since 1970. What does not fit into 48 bits is cut; a time before 1970 counts as 1970.
   ///   - entropy: 16 bytes, of which the last ten are used; missing ones count as 0.
-  static func version7(milliseconds: Int64, entropy: [UInt8]) -> [UInt8] {
+  package static func version7(milliseconds: Int64, entropy: [UInt8]) -> [UInt8] {
     let time = UInt64(clamping: milliseconds)
     return (0..<16).map { index in
       if index < 6 { return UInt8(truncatingIfNeeded: time >> UInt64(40 - 8 * index)) }

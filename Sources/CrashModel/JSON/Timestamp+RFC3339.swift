@@ -70,7 +70,8 @@ extension Timestamp {
     let days = CivilDate(year: year, month: month, day: day).daysSince1970
     let seconds = days * Self.secondsPerDay + hour * 3_600 + minute * 60 + second - offset
     // The product may lie just below the range and the sum in it, so the last second before 1970 is borrowed.
-    let (whole, borrowed) = seconds < 0 ? (seconds + 1, nanoseconds - Self.nanosecondsPerSecond) : (seconds, nanoseconds)
+    let (whole, borrowed) =
+      seconds < 0 ? (seconds + 1, nanoseconds - Self.nanosecondsPerSecond) : (seconds, nanoseconds)
     let (product, overflow) = whole.multipliedReportingOverflow(by: Self.nanosecondsPerSecond)
     guard !overflow else { return nil }
     let (sum, sumOverflow) = product.addingReportingOverflow(borrowed)

@@ -27,9 +27,11 @@ struct FrameClassifier {
   let images: [Image]
   /// Images in which some frame has debug information: there a function without any is nobody's.
   let describedImages: Set<Int>
+  let names: NameCache
 
-  init(applicationModules: Set<String>, images: [Image], frames: [SymbolicatedFrame]) {
+  init(applicationModules: Set<String>, images: [Image], frames: [SymbolicatedFrame], names: NameCache) {
     self.applicationModules = applicationModules
+    self.names = names
     self.images = images
     describedImages = Set(frames.filter(\.hasDebugInformation).compactMap(\.captured.imageIndex))
   }
@@ -86,8 +88,8 @@ struct FrameClassifier {
   private func classifySwift(
     _ frame: SymbolicatedFrame, raw: String, function: String, caller: SymbolicatedFrame?
   ) -> FrameClass {
-    let parts = SwiftName(rawFunction: raw)
-    let canonical = CanonicalName.of(function: function, rawFunction: raw)
+    let parts = names.parts(rawFunction: raw, function: function)
+    let canonical = parts.canonical
     let name = canonical.map { function in parts.module.map { "\($0).\(function)" } ?? function }
     if isDescribed(frame), !frame.hasDebugInformation {
       // Identical functions are folded into one, which then carries one of their names and no description. The frame
@@ -128,7 +130,7 @@ struct FrameClassifier {
   }
 
   private func classifyC(_ frame: SymbolicatedFrame, raw: String, function: String) -> FrameClass {
-    let name = CanonicalName.of(function: function, rawFunction: raw)
+    let name = names.parts(rawFunction: raw, function: function).canonical
     if let index = frame.captured.imageIndex, images.indices.contains(index), isSystem(images[index]) {
       return FrameClass(kind: .runtime, name: name, rule: "image \(images[index].name) of the system")
     }

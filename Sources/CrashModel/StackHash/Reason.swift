@@ -42,6 +42,9 @@ public struct Reason: RawRepresentable, Hashable, Sendable, CustomStringConverti
     Reason(rawValue: "trap:" + String(text.prefix(80).map { $0.isNumber ? "#" : $0.isASCII ? $0 : "?" }))
   }
 
+  /// An error that the program handled and reported; its type takes the place that the failed check has for a crash.
+  static func handledError(_ type: String?) -> Reason { Reason(rawValue: "error:" + (type ?? "unknown")) }
+
   /// Whether the code that failed did something impossible (an index, an address), as opposed to a promise that its
   /// caller broke or a decision to stop. For a fault the failing function is to blame wherever it lives; for a broken
   /// contract a library passes the blame to whoever called it.

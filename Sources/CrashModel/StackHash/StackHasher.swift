@@ -16,6 +16,8 @@ public struct StackHasher: Sendable {
   /// Modules that are the application's besides the one that is named like its executable.
   public var applicationModules: Set<String>
 
+  private let names = NameCache()
+
   public init(applicationModules: Set<String> = []) { self.applicationModules = applicationModules }
 
   // Enough for every recursion to show its cycle, and few enough to name.
@@ -41,7 +43,8 @@ public struct StackHasher: Sendable {
     let reason = reason(of: report, thread: thread, frames: frames, runtimeFailure: failure)
 
     let classifier = FrameClassifier(
-      applicationModules: applicationModules.union(ownModules(of: report)), images: report.images, frames: frames)
+      applicationModules: applicationModules.union(ownModules(of: report)), images: report.images, frames: frames,
+      names: names)
     let classes = frames.indices.map { index in
       classifier.classify(frames[index], caller: index + 1 < frames.count ? frames[index + 1] : nil)
     }
@@ -61,6 +64,7 @@ public struct StackHasher: Sendable {
     of report: CrashReport, thread: ThreadInfo?, frames: [SymbolicatedFrame], runtimeFailure: String?
   ) -> Reason {
     if report.kind == .hang { return .hang }
+    if report.kind == .exception { return .handledError(report.type) }
     let pointer = thread?.registers.first { $0.name == "rsp" || $0.name == "sp" }?.value
     let type = report.type.flatMap { $0.hasPrefix("SIG") ? nil : $0 }
     let computed = Reason(

@@ -1,4 +1,4 @@
-private import CrashModel
+package import CrashModel
 private import Glibc
 
 /// Turns the records of dead runs into reports. Runs once, at the start of the next run.
@@ -44,6 +44,34 @@ package struct NextStart: ~Copyable {
     }
   }
 
+  /// Stores a report that was made while its process lives, under the same limits.
+  ///
+  package static func store(
+    _ original: CrashReport, spool: consuming Spool, limits: SpoolLimits, builder: ReportBuilder,
+    clock: SpoolClock = .now(), report: @escaping @Sendable (Diagnostic) -> Void
+  ) {
+    do throws(SystemError) {
+      let lock = try spool.lock()
+      var work = try NextStart(
+        spool: spool, limits: limits, builder: builder, ownRunID: nil, clock: clock, report: report)
+      work.index.observe(clock)
+      work.index.recover(presentIDs: work.store.ids)
+      let finished = builder.finished(original)
+      let what = [finished.type, finished.operation].compactMap { $0 }.joined(separator: ", ")
+      if let stored = try work.put(finished) {
+        report(Diagnostic(.reportStored, "an error was reported (\(what)): \(work.spool.path)/new/\(stored.fileName)"))
+      } else {
+        // Nothing is left behind that could be counted twice.
+        work.index.forget(original.id)
+        report(Diagnostic(.reportSuppressed, "an error was counted, not stored (\(what))"))
+      }
+      try work.index.save(in: work.spool.root)
+      _ = consume lock
+    } catch {
+      report(Diagnostic(.spoolUnavailable, "a handled error could not be stored: \(error)"))
+    }
+  }
+
   private init(
     spool: consuming Spool, limits: SpoolLimits, builder: ReportBuilder, ownRunID: [UInt8]?, clock: SpoolClock,
     report: @escaping @Sendable (Diagnostic) -> Void
@@ -75,7 +103,7 @@ package struct NextStart: ~Copyable {
       }
     }
     try flushCounted()
-    index.prune(window: limits.window)
+    index.prune(olderThan: max(limits.window, limits.age))
     try index.save(in: spool.root)
   }
 
@@ -109,16 +137,31 @@ package struct NextStart: ~Copyable {
       index.forget(id)
       return
     }
-    var report = builder.report(of: record)
-    guard let hash = report.stackHash?.digits else { return }
-    let remembered = index.entries[hash]?.stored ?? []
-    guard store.recentCount(hash: hash, around: id, remembered: remembered) < max(1, limits.reportsPerHash) else {
-      index.count(id, hash: hash)
+    let report = builder.report(of: record)
+    guard let stored = try put(report) else {
       counted.append((name, id))
+      let hash = report.stackHash?.digits ?? "no hash"
       self.report(
         Diagnostic(.reportSuppressed, "run \(record.runIDText) ended by a crash that was counted, not stored: \(hash)"))
       if counted.count >= Self.batch { try flushCounted() }
       return
+    }
+    try removeRecord(name)
+    let what = [report.type, report.reason?.rawValue].compactMap { $0 }.joined(separator: ", ")
+    self.report(
+      Diagnostic(
+        .reportStored, "run \(record.runIDText) crashed (\(what)); report \(spool.path)/new/\(stored.fileName)"))
+  }
+
+  /// Puts a report into the spool, or counts it where enough with its hash are there; then the result is nil.
+  private mutating func put(_ original: CrashReport) throws(SystemError) -> ReportName? {
+    var report = original
+    let id = report.id
+    let hash = report.stackHash?.digits ?? ""
+    let remembered = index.entries[hash]?.stored ?? []
+    guard store.recentCount(hash: hash, around: id, remembered: remembered) < max(1, limits.reportsPerHash) else {
+      index.count(id, hash: hash)
+      return nil
     }
     try flushCounted()
     let suppressed = index.suppressed(hash)
@@ -132,11 +175,7 @@ package struct NextStart: ~Copyable {
     let stored = ReportName(id: id, hash: hash)
     try store.store(stored, document, in: spool.new, now: clock.wall)
     index.stored(id, hash: hash, keep: max(1, limits.reportsPerHash))
-    try removeRecord(name)
-    let what = [report.type, report.reason?.rawValue].compactMap { $0 }.joined(separator: ", ")
-    self.report(
-      Diagnostic(
-        .reportStored, "run \(record.runIDText) crashed (\(what)); report \(spool.path)/new/\(stored.fileName)"))
+    return stored
   }
 
   private mutating func processEnd(_ record: CrashRecord, name: String) throws(SystemError) {

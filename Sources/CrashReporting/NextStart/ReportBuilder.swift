@@ -13,8 +13,11 @@ package struct ReportBuilder: Sendable {
     self.maximumBytes = maximumBytes
   }
 
-  package func report(of record: CrashRecord) -> CrashReport {
-    var report = record.report()
+  package func report(of record: CrashRecord) -> CrashReport { finished(record.report()) }
+
+  /// Redacts, names and hashes.
+  package func finished(_ original: CrashReport) -> CrashReport {
+    var report = original
     redact(&report)
     SymbolNames.resolve(&report)
     let analysis = hasher.analyze(report)

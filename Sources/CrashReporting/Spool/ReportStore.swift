@@ -27,8 +27,10 @@ struct ReportStore {
       guard fstatat(folder.raw, name, &status, AT_SYMLINK_NOFOLLOW) == 0, status.st_mode & S_IFMT == S_IFREG else {
         continue
       }
-      reports[report] = Stored(size: Int(status.st_size), modified: Int64(status.st_mtim.tv_sec))
-      totalBytes += Int(status.st_size)
+      // A sparse file may claim exabytes; the sum of many such must stay a number.
+      let size = min(Int(status.st_size), 1 << 40)
+      reports[report] = Stored(size: size, modified: Int64(status.st_mtim.tv_sec))
+      totalBytes += size
     }
   }
 

@@ -110,11 +110,11 @@ struct SpoolIndex {
     if let oldest { entries[oldest.key] = nil }
   }
 
-  /// Drops hashes that say nothing any more: nothing counted, and stored longer ago than `window` seconds.
-  mutating func prune(window: Int64) {
+  /// Drops hashes that say nothing any more: nothing counted, and the last crash longer ago than `age` seconds.
+  mutating func prune(olderThan age: Int64) {
     for (hash, entry) in entries where entry.suppressed == 0 && entry.carrier == nil {
       let newest = entry.stored.last.flatMap(ReportName.seconds(ofID:)) ?? 0
-      if newest < trustedNow &- window { entries[hash] = nil }
+      if newest < trustedNow &- age { entries[hash] = nil }
     }
   }
 

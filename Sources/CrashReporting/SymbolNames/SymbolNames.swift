@@ -67,3 +67,10 @@ package enum SymbolNames {
     return SymbolicatedFrame(captured: frame, status: .noSymbols)
   }
 }
+
+extension SymbolNames {
+  /// The build id of a file; nil where it has none or is no ELF file of this kind.
+  package static func buildID(ofFile path: String) throws -> BuildID? {
+    try ElfFile.open(path).buildID()
+  }
+}

@@ -25,6 +25,7 @@
 #define WORDS (1u << 16)
 static uint64_t stack[WORDS] __attribute__((aligned(4096)));
 static struct crash_record record;
+static struct crash_cfi_cache cache;
 static unsigned long functions, compared, agree, no_row, outermost, explained, differ;
 
 // Faults of either interpreter's reads are part of the comparison: ours are caught by its own loads, and libunwind's
@@ -63,7 +64,7 @@ static void compare(uint64_t pc, const char *library) {
   for (unsigned i = 0; i < CRASH_ARCH_COLUMNS; i++) context.uc_mcontext.gregs[gregs[i]] = (greg_t)ours.values[i];
 
   int signal_frame = 0;
-  enum crash_cfi_result result = crash_cfi_step(&record, pc, &ours, &signal_frame);
+  enum crash_cfi_result result = crash_cfi_step(&record, &cache, pc, &ours, &signal_frame);
   unw_cursor_t cursor;
   // As a signal frame: the first pc is looked up as it is.
   int theirs = unw_init_local2(&cursor, &context, UNW_INIT_SIGNAL_FRAME);

@@ -4,7 +4,7 @@ import Glibc
 /// A small order service: requests come in one after another and are handled by actors, a settlement worker and two
 /// inherited libraries. One request in the list below meets a bug, each another one.
 ///
-///     orderd --spool DIR [--release R] [REQUEST…]
+///     orderd [--spool DIR] [--release R] [--no-crash-reports] [REQUEST…]
 ///
 /// Without requests it starts, lets the reports of former runs be written, and ends.
 @main
@@ -15,7 +15,7 @@ struct Orderd {
     configuration.release = arguments.release
     configuration.environment = "demo"
     do {
-      try CrashReporter.start(configuration)
+      if arguments.reportsCrashes { try CrashReporter.start(configuration) }
     } catch {
       // A service without crash reports still is a service.
       complain("orderd: no crash reports: \(error)")
@@ -44,6 +44,7 @@ struct Orderd {
 struct Arguments {
   var spool = "crashes"
   var release: String?
+  var reportsCrashes = true
   var requests: [String] = []
 
   init(_ arguments: [String]) {
@@ -52,6 +53,7 @@ struct Arguments {
       switch argument {
       case "--spool": spool = rest.popFirst() ?? spool
       case "--release": release = rest.popFirst()
+      case "--no-crash-reports": reportsCrashes = false
       default: requests.append(argument)
       }
     }

@@ -1,8 +1,9 @@
+private import CrashModel
 private import Glibc
 
-/// Whether the records of earlier runs are being worked on, for those who want to wait for it.
-final class EarlierRuns: Sendable {
-  static let shared = EarlierRuns()
+/// Whether something is being done for the spool, for those who want to wait for it.
+final class BackgroundWork: Sendable {
+  static let shared = BackgroundWork()
 
   private let pending = Lock(0)
 

@@ -1,0 +1,27 @@
+#include <ucontext.h>
+
+#include "CCrashSupport.h"
+#include "arch.h"
+#include "capture.h"
+#include "syscalls.h"
+#include "unwind.h"
+
+// More than a report keeps of a thread that did not crash; a recursion that is deeper shows its cycle.
+#define STACK_FRAMES 128
+
+__attribute__((noinline)) size_t crash_support_capture_stack(uint64_t *addresses, size_t capacity,
+                                                            uint32_t *thread) {
+  if (!crash_capture_is_owner()) return 0;
+  if (thread) *thread = (uint32_t)crash_sys_gettid();
+  ucontext_t context;
+  if (getcontext(&context) != 0) return 0;
+  uint64_t columns[CRASH_ARCH_COLUMNS];
+  crash_arch_columns(&context, columns);
+  struct crash_cfi_cache cache = {0};
+  struct crash_record_frame frames[STACK_FRAMES + 1], last;
+  struct crash_walk walk = {.top = frames, .top_capacity = STACK_FRAMES + 1, .ring = &last, .ring_capacity = 1};
+  crash_unwind(&crash_capture.record, &cache, columns, &walk);
+  size_t count = 0;
+  for (uint32_t i = 1; i < walk.top_count && count < capacity; i++) addresses[count++] = frames[i].address;
+  return count;
+}

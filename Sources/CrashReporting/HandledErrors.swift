@@ -1,0 +1,163 @@
+private import CCrashSupport
+internal import CrashModel
+private import Glibc
+
+// Errors that the program handled, and that somebody should still look at.
+extension CrashReporter {
+  /// Reports an error that the program handled, with the stack of this call.
+  ///
+  /// At most 10 a minute; further ones are counted, and the count is in the next report. The error's description is
+  /// redacted. The call walks the stack and hands the rest to a thread of its own: it takes microseconds, waits for
+  /// nothing and never traps. Before `start` and after `stop` the error is dropped and logged.
+  ///
+  /// ```swift
+  /// do { try sync() } catch { CrashReporter.capture(error, tags: ["job": "sync"]) }
+  /// ```
+  ///
+  /// - Parameter tags: set on this report in addition to those of the process.
+  @inline(never)
+  public static func capture(_ error: any Error, tags: [String: String] = [:]) {
+    guard let run = ActiveRun.current.withLock({ $0 }), runID != nil else {
+      return drop("nothing was started")
+    }
+    guard let dropped = ErrorRate.shared.take() else { return }
+    // The first address is the return into this function, which is not of interest. No closure around the call: it would
+    // be a frame of its own where the optimiser leaves it.
+    let capacity = 128
+    let addresses = UnsafeMutablePointer<UInt64>.allocate(capacity: capacity)
+    defer { addresses.deallocate() }
+    var thread: UInt32 = 0
+    let count = crash_support_capture_stack(addresses, capacity, &thread)
+    let stack = Array(UnsafeBufferPointer(start: addresses, count: count).dropFirst())
+    let event = HandledError(
+      type: String(reflecting: type(of: error)), description: String(describing: error), tags: tags, stack: stack,
+      time: Timestamp.now, threadID: thread, droppedBefore: dropped)
+    BackgroundWork.shared.begin()
+    let started = BackgroundThread.run {
+      defer { BackgroundWork.shared.end() }
+      event.store(for: run)
+    }
+    if !started {
+      BackgroundWork.shared.end()
+      drop("no thread could be made")
+    }
+  }
+
+  private static func drop(_ why: String) {
+    DiagnosticSink.shared.send(Diagnostic(.errorDropped, "a handled error was not reported: \(why)"))
+  }
+}
+
+/// What the reports of this run need to know of its start.
+struct ActiveRun: Sendable {
+  var directory: String
+  var limits: SpoolLimits
+  var redactor: Redactor
+  var runID: [UInt8]
+
+  static let current = Lock<ActiveRun?>(nil)
+}
+
+/// At most so many handled errors a minute, so that a loop that fails does not fill the disk.
+final class ErrorRate: Sendable {
+  static let shared = ErrorRate()
+  static let perMinute = 10
+
+  private struct State: Sendable {
+    var windowStart: ContinuousClock.Instant?
+    var taken = 0
+    var dropped = 0
+  }
+  private let state = Lock(State())
+
+  /// - Returns: nil where this one is over the rate; else how many were since the last that was not.
+  func take(now: ContinuousClock.Instant = .now) -> Int? {
+    state.withLock { state in
+      if let start = state.windowStart, now < start.advanced(by: .seconds(60)) {
+        guard state.taken < Self.perMinute else {
+          state.dropped += 1
+          return nil
+        }
+      } else {
+        state.windowStart = now
+        state.taken = 0
+      }
+      state.taken += 1
+      defer { state.dropped = 0 }
+      return state.dropped
+    }
+  }
+}
+
+/// A handled error on its way to the spool.
+struct HandledError: Sendable {
+  var type: String
+  var description: String
+  var tags: [String: String]
+  /// Return addresses, innermost first.
+  var stack: [UInt64]
+  var time: Timestamp
+  var threadID: UInt32
+  /// Errors over the rate since the last report.
+  var droppedBefore: Int
+
+  /// Completes the report from this run's own record, which holds images and scope, and stores it.
+  func store(for run: ActiveRun) {
+    crash_support_refresh_images()
+    let name = Hex.string(run.runID) + ".crashrecord"
+    do throws(SystemError) {
+      let spool = try Spool(path: run.directory)
+      let file = try Descriptor.open(name, in: spool.records, flags: O_RDONLY)
+      let size = Int(clamping: try file.status().st_size)
+      let bytes = try file.read(count: size, at: 0)
+      guard let record = try? CrashRecord.read(bytes: bytes) else {
+        return DiagnosticSink.shared.send(Diagnostic(.errorDropped, "this run's own record cannot be read"))
+      }
+      let builder = ReportBuilder(redactor: run.redactor, maximumBytes: run.limits.reportBytes)
+      NextStart.store(
+        report(from: record), spool: spool, limits: run.limits, builder: builder,
+        report: { DiagnosticSink.shared.send($0) })
+    } catch {
+      DiagnosticSink.shared.send(Diagnostic(.errorDropped, "a handled error was not reported: \(error)"))
+    }
+  }
+
+  private func report(from record: CrashRecord) -> CrashReport {
+    var report = record.report()
+    let entropy = (0..<16).map { _ in UInt8.random(in: 0...255) }
+    report.id = UUIDText.string(UUIDText.version7(milliseconds: time.rawValue / 1_000_000, entropy: entropy))
+    report.kind = .exception
+    report.fatal = false
+    report.timestamp = time
+    report.type = type
+    report.message = description
+    report.signal = nil
+    for (key, value) in tags.sorted(by: { $0.key < $1.key }) {
+      report.tags.removeAll { $0.key == key }
+      report.tags.append(Tag(key: key, value: value))
+    }
+    let frames = stack.map { address -> Frame in
+      var frame = CapturedFrame(kind: .returnAddress, trust: .cfi, address: Address(rawValue: address))
+      frame.imageIndex = report.images.firstIndex { $0.contains(frame.lookupAddress) }
+      frame.imageOffset = frame.imageIndex.map { report.images[$0].offset(of: frame.address) }
+      return .captured(frame)
+    }
+    // `crashed` marks the thread that the report is about.
+    report.threads = [
+      ThreadInfo(id: threadID, crashed: true, depth: UInt64(frames.count), status: .captured, frames: frames)
+    ]
+    report.crashedThreadIndex = 0
+    if droppedBefore > 0 {
+      report.notes.append("\(droppedBefore) further errors were over the rate of \(ErrorRate.perMinute) a minute.")
+    }
+    return report
+  }
+}
+
+extension Timestamp {
+  static var now: Timestamp {
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    return Timestamp(rawValue: Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec))
+  }
+}

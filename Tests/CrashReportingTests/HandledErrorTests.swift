@@ -1,0 +1,42 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// `CrashReporter.capture(_:tags:)`, in a process of its own.
+@Suite struct HandledErrorTests {
+  @Test func oneErrorIsOneReport() throws {
+    let spool = try SpoolFixture()
+    let outcome = try ChildProcess([runner(), "errors", spool.path, "1"]).run()
+    #expect(outcome.status == .exited(0), "\(outcome.text)\(outcome.errorText)")
+    #expect(outcome.errorText.contains("a handled error was not reported: nothing was started"))
+    let reports = try spool.reports()
+    #expect(reports.count == 1)
+    let report = try #require(reports.first)
+    #expect(report["kind"] as? String == "exception")
+    #expect(report["fatal"] as? Bool == false)
+    #expect(report["type"] as? String == "SpoolRunner.SyncFailure")
+    #expect(report["reason"] as? String == "error:SpoolRunner.SyncFailure")
+    #expect((report["message"] as? String)?.contains("[redacted]") == true)
+    #expect((report["message"] as? String)?.contains("example.com") == false)
+    #expect(report["signal"] == nil)
+    #expect(report["tags"] as? [String: String] == ["job": "sync", "region": "eu-west"])
+    #expect(report["stack_hash"] is String)
+    let threads = try #require(report["threads"] as? [[String: Any]])
+    let frames = try #require(threads.first?["frames"] as? [[String: Any]])
+    // The caller of `capture` comes first; the reporter itself is not in the stack.
+    #expect((frames.first?["function"] as? String)?.contains("synchronize()") == true, "\(frames.prefix(3))")
+    #expect(frames.last?["function"] as? String == "_start")
+    // A later start finds nothing to do: the run's own record held no crash.
+    try spool.process()
+    #expect(try spool.reports().count == 1)
+  }
+
+  /// A loop that fails makes no more reports than the limits allow, and what is left out is counted.
+  @Test func manyErrorsAreLimited() throws {
+    let spool = try SpoolFixture()
+    let outcome = try ChildProcess([runner(), "errors", spool.path, "1000"]).run()
+    #expect(outcome.status == .exited(0), "\(outcome.text.suffix(2000))")
+    #expect(try spool.reports().count == 3)
+    #expect(outcome.text.components(separatedBy: "an error was counted, not stored").count - 1 == 7)
+  }
+}
