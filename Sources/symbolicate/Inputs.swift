@@ -60,7 +60,10 @@ struct Inputs {
         guard name != ".", name != ".." else { continue }
         let path = directory.hasSuffix("/") ? directory + name : directory + "/" + name
         var status = stat()
-        guard lstat(path, &status) == 0 else { continue }
+        guard lstat(path, &status) == 0 else {
+          failures.append((path, "cannot be looked at: \(String(cString: strerror(errno)))"))
+          continue
+        }
         switch status.st_mode & S_IFMT {
         case S_IFDIR:
           if name == "quarantine" {

@@ -22,8 +22,21 @@ final class Output {
       paths = nil
       return
     }
+    // A device, a pipe or a link is written to, not replaced: a rename would put a file in its place, as root even in
+    // that of /dev/null.
+    var existing = stat()
+    if lstat(path, &existing) == 0, existing.st_mode & S_IFMT != S_IFREG {
+      descriptor = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC)
+      guard descriptor >= 0 else {
+        throw .failed("\(path): cannot be written: \(String(cString: strerror(errno)))")
+      }
+      paths = nil
+      return
+    }
+    // Reports are private where they come from; a file that is there keeps the mode that its owner chose.
+    let mode = existing.st_mode & S_IFMT == S_IFREG ? existing.st_mode & 0o777 : 0o600
     let temporary = "\(path).\(getpid()).tmp"
-    descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o644)
+    descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)
     guard descriptor >= 0 else {
       throw .failed("\(path): cannot be written: \(String(cString: strerror(errno)))")
     }
