@@ -263,8 +263,13 @@ static void die_by(int signal, siginfo_t *info) {
 // Returns 1 when the process goes on as it would have without us, so that nothing crashed after all.
 static int hand_over(int signal, siginfo_t *info, ucontext_t *context) {
   crash_handlers_remove();
-  if (is_repeatable(signal, info)) return 0;
   int index = signal_index(signal);
+  if (is_repeatable(signal, info)) {
+    // A handler that was installed over ours and calls it as its predecessor is still in front: returning into the fault
+    // would bring us here again, for ever. What it takes us for, the former action, is next.
+    if (index >= 0) crash_sys_sigaction(signal, &previous[index], NULL);
+    return 0;
+  }
   const struct crash_kernel_sigaction *old = &previous[index];
   if (old->handler == (void *)SIG_DFL) {
     die_by(signal, info);

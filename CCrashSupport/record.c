@@ -8,6 +8,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -82,6 +83,13 @@ int crash_record_create(struct crash_record *record, const char *directory, size
 
   size_t size = CRASH_RECORD_HEADER_SIZE;
   for (size_t i = 0; i < count; i++) size += pages(plan[i].capacity);
+
+  // Beyond this limit the kernel does not only refuse: it sends SIGXFSZ, which would end the host.
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && size > limit.rlim_cur) {
+    errno = EFBIG;
+    return fail(error, "the limit for the size of files (RLIMIT_FSIZE) is below the size of a record");
+  }
 
   int folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
   if (folder < 0) return fail(error, "opening the directory for records");

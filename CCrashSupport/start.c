@@ -137,6 +137,8 @@ void crash_support_stop(void) {
     crash_scope_detach();
     crash_deadline_remove();
     crash_capture.owner = &nobody;
+    // Should the file not be removable any more, a reader must not take this run for a killed one.
+    __atomic_store_n(&crash_capture.record.header->run_state, CRASH_RUN_STOPPED, __ATOMIC_RELEASE);
     // The memory stays mapped: another thread may be inside a setter. Without a name it ends with the process.
     crash_record_remove_file();
   }
