@@ -17,7 +17,7 @@ import Testing
     func join(_ compilation: String?, _ directory: String?, _ name: String) -> String {
       SourcePath.join(compilationDirectory: compilation, directory: directory, name: name)
     }
-    #expect(join("/work", "src", "a.c") == "/work/src/a.c")
+    #expect(join("/srv", "src", "a.c") == "/srv/src/a.c")
     #expect(join("/work", "/usr/include", "a.h") == "/usr/include/a.h")
     #expect(join("/work", nil, "../a.c") == "/a.c")
     #expect(join("/work", "src", "/tmp/a.c") == "/tmp/a.c")
