@@ -5,6 +5,7 @@
 #ifndef CCRASHSUPPORT_ARCH_H
 #define CCRASHSUPPORT_ARCH_H
 
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <ucontext.h>
@@ -34,6 +35,17 @@ void crash_arch_columns(const ucontext_t *context, uint64_t columns[CRASH_ARCH_C
 /// The registers as section REGISTERS keeps them.
 void crash_arch_recorded(const ucontext_t *context, uint64_t values[CRASH_ARCH_RECORDED]);
 
+/// The stack pointer of an interrupted context.
+uintptr_t crash_arch_stack_pointer(const ucontext_t *context);
+
+/// Whether the context was interrupted in a `tgkill` by which its thread sent `signal` to itself, as raise() and abort()
+/// do. The siginfo cannot tell: any thread of the process may be the sender that it names.
+int crash_arch_is_own_tgkill(const ucontext_t *context, int pid, int signal);
+
+/// For a signal that an instruction raised which is executed already, an `int3` or a system call that a seccomp filter
+/// traps: sets the context back to it, so that it raises the signal again. Returns 1, or 0 with nothing changed.
+int crash_arch_step_back(ucontext_t *context, int signal, const siginfo_t *info);
+
 /// Whether the bytes before `return_address` are a call, that is whether a word with this value may be a return address.
 int crash_arch_follows_call(uint64_t return_address);
 
@@ -54,7 +66,7 @@ struct crash_recovery {
 
 /// Like `setjmp`: returns 0, and 1 when `crash_recovery_resume` came back to it. Written here because glibc's
 /// `siglongjmp` runs cleanup code of the thread library and demangles its buffer with a secret from the thread's own
-/// block, both of which may be what is broken. The signal mask needs no saving: every handler runs with the same one.
+/// block, both of which may be what is broken. The signal mask is the caller's own business.
 int crash_recovery_mark(struct crash_recovery *recovery) __attribute__((returns_twice));
 void crash_recovery_resume(const struct crash_recovery *recovery) __attribute__((noreturn));
 

@@ -1,6 +1,12 @@
 #if defined(__x86_64__)
 
 #include "arch.h"
+#include "syscalls.h"
+
+// si_code of SIGSYS from a filter; in <asm-generic/siginfo.h>, which cannot be included beside glibc's own.
+#ifndef SYS_SECCOMP
+#define SYS_SECCOMP 1
+#endif
 
 // Async-signal-safe: a copy. DWARF's order is not the kernel's (psABI 3.6.2, figure 3.36).
 void crash_arch_columns(const ucontext_t *context, uint64_t columns[CRASH_ARCH_COLUMNS]) {
@@ -14,6 +20,46 @@ void crash_arch_columns(const ucontext_t *context, uint64_t columns[CRASH_ARCH_C
 void crash_arch_recorded(const ucontext_t *context, uint64_t values[CRASH_ARCH_RECORDED]) {
   crash_arch_columns(context, values);
   values[CRASH_ARCH_COLUMNS] = (uint64_t)context->uc_mcontext.gregs[REG_EFL];
+}
+
+// Async-signal-safe.
+uintptr_t crash_arch_stack_pointer(const ucontext_t *context) { return (uintptr_t)context->uc_mcontext.gregs[REG_RSP]; }
+
+// Whether the two bytes before the context's pc are `syscall`. Async-signal-safe.
+static int is_behind_syscall(const ucontext_t *context) {
+  uint8_t code[2];
+  uint64_t pc = (uint64_t)context->uc_mcontext.gregs[REG_RIP];
+  return crash_safe_copy(code, pc - 2, 2) == 2 && code[0] == 0x0f && code[1] == 0x05;
+}
+
+// Async-signal-safe. The signal is delivered on the way out of the call: its arguments are still in their registers.
+int crash_arch_is_own_tgkill(const ucontext_t *context, int pid, int signal) {
+  const greg_t *registers = context->uc_mcontext.gregs;
+  return registers[REG_RAX] == 0 && (int)registers[REG_RDI] == pid && (int)registers[REG_RSI] == crash_sys_gettid() &&
+         (int)registers[REG_RDX] == signal && is_behind_syscall(context);
+}
+
+// Async-signal-safe.
+int crash_arch_step_back(ucontext_t *context, int signal, const siginfo_t *info) {
+  greg_t *pc = &context->uc_mcontext.gregs[REG_RIP];
+  uint8_t code[2];
+  if (signal == SIGTRAP && info->si_code == SI_KERNEL && crash_safe_copy(code, (uint64_t)*pc - 2, 2) == 2) {
+    if (code[1] == 0xcc) {
+      *pc -= 1;
+    } else if (code[0] == 0xcd && code[1] == 0x03) {
+      *pc -= 2;
+    } else {
+      return 0;
+    }
+    return 1;
+  }
+  // The kernel has put the registers back to what they were before the call, its number included (SECCOMP_RET_TRAP).
+  if (signal == SIGSYS && info->si_code == SYS_SECCOMP && is_behind_syscall(context) &&
+      context->uc_mcontext.gregs[REG_RAX] == info->si_syscall) {
+    *pc -= 2;
+    return 1;
+  }
+  return 0;
 }
 
 // Async-signal-safe: fault-safe loads only. A call is `e8 rel32`, or `ff /2` with any addressing mode, which makes it two

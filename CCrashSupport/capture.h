@@ -21,16 +21,6 @@ extern struct crash_capture crash_capture;
 /// there. Async-signal-safe.
 static inline int crash_capture_is_owner(void) { return *crash_capture.owner != 0; }
 
-/// Installs the handlers of the seven signals, keeping what was there. Returns 0, or -1 with nothing changed.
-/// Not async-signal-safe.
-int crash_handlers_install(void);
-
-/// Gives every signal that still is ours back to its former handler. Async-signal-safe.
-void crash_handlers_remove(void);
-
-/// The same, and forgets what was there, so that a later installation looks anew. Not async-signal-safe.
-void crash_handlers_uninstall(void);
-
 /// Moves what was set before the start into the record. Not async-signal-safe: takes the scope's lock.
 void crash_scope_attach(struct crash_record *record);
 

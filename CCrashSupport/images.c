@@ -15,6 +15,10 @@ static size_t path_length;
 static size_t images_without_room;
 static uint64_t recorded_loader_count;
 
+// Which recorded images the loader's list still has, at the crash.
+#define STILL_THERE_MAX 4096u
+static uint8_t still_there[STILL_THERE_MAX / 8];
+
 // glibc 2.35; weak, so that older ones only lose what it finds. Documented as async-signal-safe (manual, "Dynamic Linker
 // Introspection"). libunwind #580 tells what happens without it: dl_iterate_phdr in the handler waits for a lock that
 // another thread, stuck in its own iteration or in dlopen, never gives back.
@@ -88,12 +92,32 @@ static void append(struct crash_record *record, struct crash_record_image *image
 }
 
 // Newest first, as a library may be loaded where an older one was. Async-signal-safe.
-static const struct crash_record_image *find(const struct crash_record *record, uint64_t address) {
+static struct crash_record_image *find(const struct crash_record *record, uint64_t address) {
   for (size_t i = __atomic_load_n(&image_count, __ATOMIC_ACQUIRE); i-- > 0;) {
-    const struct crash_record_image *image = &record->images[i];
+    struct crash_record_image *image = &record->images[i];
     if (address - image->address < image->size) return image;
   }
   return NULL;
+}
+
+// Whether two descriptions are of one loaded file. Where neither has a build id, place and size of everything in it have
+// to do. Async-signal-safe.
+static int is_same(const struct crash_record_image *a, const struct crash_record_image *b) {
+  return a->address == b->address && a->size == b->size && a->bias == b->bias && a->text_address == b->text_address &&
+         a->text_size == b->text_size && a->eh_frame_hdr == b->eh_frame_hdr &&
+         a->eh_frame_hdr_size == b->eh_frame_hdr_size && a->build_id_length == b->build_id_length &&
+         memcmp(a->build_id, b->build_id, a->build_id_length) == 0;
+}
+
+// The recorded image at an address, unless glibc knows of another one there by now: a library that was loaded where a
+// recorded one was unloaded. Async-signal-safe.
+static const struct crash_record_image *find_current(const struct crash_record *record, uint64_t address) {
+  const struct crash_record_image *image = find(record, address);
+  struct dl_find_object object;
+  if (!image || !_dl_find_object || _dl_find_object((void *)(uintptr_t)address, &object) != 0) return image;
+  int same = image->address == (uint64_t)(uintptr_t)object.dlfo_map_start &&
+             (!image->eh_frame_hdr || image->eh_frame_hdr == (uint64_t)(uintptr_t)object.dlfo_eh_frame);
+  return same ? image : NULL;
 }
 
 void crash_images_reset(void) {
@@ -128,10 +152,11 @@ static int record_one(struct dl_phdr_info *info, size_t size, void *data) {
   struct crash_record_image image = {0};
   recorded_loader_count = info->dlpi_adds;
   if (!describe(&image, info->dlpi_addr, (uint64_t)(uintptr_t)info->dlpi_phdr, info->dlpi_phnum)) return 0;
-  const struct crash_record_image *known = find(record, image.address);
-  if (known && known->address == image.address && known->build_id_length == image.build_id_length &&
-      memcmp(known->build_id, image.build_id, image.build_id_length) == 0)
+  struct crash_record_image *known = find(record, image.address);
+  if (known && is_same(known, &image)) {
+    known->flags &= (uint8_t)~CRASH_IMAGE_UNLOADED;
     return 0;
+  }
   char executable[PATH_MAX];
   const char *path = info->dlpi_name ? info->dlpi_name : "";
   size_t length = strlen(path);
@@ -166,33 +191,72 @@ int crash_images_changed(void) {
   return count != recorded_loader_count;
 }
 
+// Describes the file that an entry of the loader's list stands for. Async-signal-safe.
+static int describe_entry(struct crash_record_image *image, const struct link_map *map) {
+  // The ELF header is at the start of the first mapping, which glibc tells; without it the load bias is right for every
+  // library that starts at virtual address 0, which is all that linkers make today.
+  uint64_t start = map->l_addr;
+  struct dl_find_object object;
+  if (_dl_find_object && _dl_find_object(map->l_ld, &object) == 0) start = (uint64_t)(uintptr_t)object.dlfo_map_start;
+  ElfW(Ehdr) elf;
+  if (crash_safe_copy(&elf, start, sizeof elf) != sizeof elf || memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 ||
+      elf.e_phentsize != sizeof(ElfW(Phdr)))
+    return 0;
+  return describe(image, map->l_addr, start + elf.e_phoff, elf.e_phnum);
+}
+
+// Records the file of an entry where it is not recorded yet. Returns its image's index, or CRASH_RECORD_NO_IMAGE.
+// Async-signal-safe.
+static uint16_t add_entry(struct crash_record *record, const struct link_map *map) {
+  struct crash_record_image image = {0};
+  uint64_t dynamic = (uint64_t)(uintptr_t)map->l_ld;
+  const struct crash_record_image *known = dynamic ? find(record, dynamic) : NULL;
+  if (!dynamic || !describe_entry(&image, map)) return known ? (uint16_t)(known - record->images) : CRASH_RECORD_NO_IMAGE;
+  if (known && is_same(known, &image)) return (uint16_t)(known - record->images);
+  image.flags |= CRASH_IMAGE_ADDED_AT_CRASH;
+  char path[512];
+  size_t length = crash_safe_copy(path, (uint64_t)(uintptr_t)map->l_name, sizeof path);
+  size_t before = image_count;
+  append(record, &image, (uint64_t)(uintptr_t)path, strnlen(path, length));
+  return image_count > before ? (uint16_t)before : CRASH_RECORD_NO_IMAGE;
+}
+
 void crash_images_complete(struct crash_record *record) {
   if (!&_r_debug) return;
+  size_t recorded = image_count;
+  memset(still_there, 0, sizeof still_there);
   uint64_t entry = (uint64_t)(uintptr_t)_r_debug.r_map;
   // A list that is being changed may be cut or, in the worst case, lead in a circle: the bound ends that.
   for (unsigned i = 0; entry && i < 4096; i++) {
     struct link_map map;
     if (crash_safe_copy(&map, entry, sizeof map) != sizeof map) return;
     entry = (uint64_t)(uintptr_t)map.l_next;
-    uint64_t dynamic = (uint64_t)(uintptr_t)map.l_ld;
-    if (!dynamic || find(record, dynamic)) continue;
-
-    // The ELF header is at the start of the first mapping, which glibc tells; without it the load bias is right for
-    // every library that starts at virtual address 0, which is all that linkers make today.
-    uint64_t start = map.l_addr;
-    struct dl_find_object object;
-    if (_dl_find_object && _dl_find_object(map.l_ld, &object) == 0) start = (uint64_t)(uintptr_t)object.dlfo_map_start;
-    ElfW(Ehdr) elf;
-    if (crash_safe_copy(&elf, start, sizeof elf) != sizeof elf || memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 ||
-        elf.e_phentsize != sizeof(ElfW(Phdr)))
-      continue;
-    struct crash_record_image image = {0};
-    if (!describe(&image, map.l_addr, start + elf.e_phoff, elf.e_phnum)) continue;
-    image.flags |= CRASH_IMAGE_ADDED_AT_CRASH;
-    char path[512];
-    size_t length = crash_safe_copy(path, (uint64_t)(uintptr_t)map.l_name, sizeof path);
-    append(record, &image, (uint64_t)(uintptr_t)path, strnlen(path, length));
+    uint16_t index = add_entry(record, &map);
+    if (index < STILL_THERE_MAX) still_there[index / 8] |= (uint8_t)(1u << index % 8);
   }
+  if (entry) return;
+  // A crash in code that was unloaded is a bug of its own, which is why the image is kept, and marked. Only where glibc
+  // agrees: libraries of another namespace (dlmopen) are not in this list.
+  for (size_t i = 0; i < recorded && i < STILL_THERE_MAX; i++) {
+    struct crash_record_image *image = &record->images[i];
+    struct dl_find_object object;
+    if (still_there[i / 8] >> i % 8 & 1) continue;
+    uint64_t address = image->text_size ? image->text_address : image->address;
+    if (_dl_find_object && _dl_find_object((void *)(uintptr_t)address, &object) == 0 &&
+        image->address == (uint64_t)(uintptr_t)object.dlfo_map_start)
+      continue;
+    image->flags |= CRASH_IMAGE_UNLOADED;
+  }
+}
+
+void crash_images_add_for(struct crash_record *record, uint64_t address) {
+  struct dl_find_object object;
+  if (find_current(record, address) || !_dl_find_object ||
+      _dl_find_object((void *)(uintptr_t)address, &object) != 0)
+    return;
+  struct link_map map;
+  if (crash_safe_copy(&map, (uint64_t)(uintptr_t)object.dlfo_link_map, sizeof map) == sizeof map)
+    add_entry(record, &map);
 }
 
 void crash_images_commit(struct crash_record *record) {
@@ -202,8 +266,9 @@ void crash_images_commit(struct crash_record *record) {
 }
 
 int crash_images_find_table(const struct crash_record *record, uint64_t pc, struct crash_unwind_table *table) {
-  const struct crash_record_image *image = find(record, pc);
-  if (image && image->eh_frame_hdr) {
+  const struct crash_record_image *image = find_current(record, pc);
+  if (image) {
+    if (!image->eh_frame_hdr) return 0;
     table->eh_frame_hdr = image->eh_frame_hdr;
     table->eh_frame_hdr_end = image->eh_frame_hdr + image->eh_frame_hdr_size;
     table->image_start = image->address;
@@ -211,24 +276,22 @@ int crash_images_find_table(const struct crash_record *record, uint64_t pc, stru
     return 1;
   }
   struct dl_find_object object;
-  if (!image && _dl_find_object && _dl_find_object((void *)(uintptr_t)pc, &object) == 0 && object.dlfo_eh_frame) {
-    table->eh_frame_hdr = (uint64_t)(uintptr_t)object.dlfo_eh_frame;
-    table->image_start = (uint64_t)(uintptr_t)object.dlfo_map_start;
-    table->image_end = (uint64_t)(uintptr_t)object.dlfo_map_end;
-    table->eh_frame_hdr_end = table->image_end;
-    return 1;
-  }
-  return 0;
+  if (!_dl_find_object || _dl_find_object((void *)(uintptr_t)pc, &object) != 0 || !object.dlfo_eh_frame) return 0;
+  table->eh_frame_hdr = (uint64_t)(uintptr_t)object.dlfo_eh_frame;
+  table->image_start = (uint64_t)(uintptr_t)object.dlfo_map_start;
+  table->image_end = (uint64_t)(uintptr_t)object.dlfo_map_end;
+  table->eh_frame_hdr_end = table->image_end;
+  return 1;
 }
 
 int crash_images_is_code(const struct crash_record *record, uint64_t address) {
-  const struct crash_record_image *image = find(record, address);
+  const struct crash_record_image *image = find_current(record, address);
   if (image) return address - image->text_address < image->text_size;
   struct dl_find_object object;
   return _dl_find_object && _dl_find_object((void *)(uintptr_t)address, &object) == 0;
 }
 
 uint16_t crash_images_index(const struct crash_record *record, uint64_t address) {
-  const struct crash_record_image *image = find(record, address);
+  const struct crash_record_image *image = find_current(record, address);
   return image ? (uint16_t)(image - record->images) : CRASH_RECORD_NO_IMAGE;
 }

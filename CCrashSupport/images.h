@@ -21,9 +21,14 @@ void crash_images_record(struct crash_record *record);
 /// Whether the loader added images since the last `crash_images_record`. Takes the loader's lock: not async-signal-safe.
 int crash_images_changed(void);
 
-/// Records what was loaded since, from the loader's own list, which is read without its lock and with fault-safe loads.
+/// Records what was loaded since and marks what was unloaded, by the loader's own list, which is read without its lock and
+/// with fault-safe loads.
 /// Async-signal-safe.
 void crash_images_complete(struct crash_record *record);
+
+/// Records the image at an address where it is not recorded: of another namespace (`dlmopen`), or missing in a list that
+/// was being changed. Async-signal-safe.
+void crash_images_add_for(struct crash_record *record, uint64_t address);
 
 /// Seals the sections IMAGES and PATHS. Async-signal-safe.
 void crash_images_commit(struct crash_record *record);
@@ -35,8 +40,8 @@ struct crash_unwind_table {
   uint64_t image_start, image_end;
 };
 
-/// Finds the unwind table for a code address: first among the recorded images, then by asking glibc
-/// (`_dl_find_object`, which takes no lock). Returns 1, or 0 where the address is in no image with a table.
+/// Finds the unwind table for a code address, among the recorded images and by asking glibc (`_dl_find_object`, which
+/// takes no lock) whether they are still there. Returns 1, or 0 where the address is in no image with a table.
 /// Async-signal-safe.
 int crash_images_find_table(const struct crash_record *record, uint64_t pc, struct crash_unwind_table *table);
 

@@ -80,6 +80,11 @@ int crash_record_create(struct crash_record *record, const char *directory, size
     errno = length ? ENAMETOOLONG : EINVAL;
     return fail(error, "the path of the directory for records");
   }
+  // The file is looked for again when the record is removed, and the host may be elsewhere by then.
+  if (directory[0] != '/') {
+    errno = EINVAL;
+    return fail(error, "the path of the directory for records must be absolute");
+  }
 
   size_t size = CRASH_RECORD_HEADER_SIZE;
   for (size_t i = 0; i < count; i++) size += pages(plan[i].capacity);
@@ -211,20 +216,29 @@ void crash_record_discard(struct crash_record *record) {
   memset(record, 0, sizeof *record);
 }
 
+static struct crash_record_section *find_section(struct crash_record *record, enum crash_record_section_type type) {
+  for (uint32_t i = 0; i < record->header->section_count; i++)
+    if (record->header->sections[i].type == (uint32_t)type) return &record->header->sections[i];
+  return NULL;
+}
+
+void crash_record_reopen(struct crash_record *record, enum crash_record_section_type type) {
+  struct crash_record_section *section = find_section(record, type);
+  if (!section) return;
+  __atomic_store_n(&section->commit, CRASH_SECTION_OPEN, __ATOMIC_RELAXED);
+  __atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
 void crash_record_commit(struct crash_record *record, enum crash_record_section_type type, size_t length) {
-  for (uint32_t i = 0; i < record->header->section_count; i++) {
-    struct crash_record_section *section = &record->header->sections[i];
-    if (section->type != (uint32_t)type) continue;
-    // A section can be committed again (images grow); while its words disagree it must not be believed.
-    __atomic_store_n(&section->commit, CRASH_SECTION_OPEN, __ATOMIC_RELAXED);
-    __atomic_thread_fence(__ATOMIC_RELEASE);
-    section->length = length;
-    section->checksum = section->flags & CRASH_SECTION_FLAG_LIVE
-                            ? 0
-                            : crash_record_checksum(0, (const char *)record->header + section->offset, length);
-    __atomic_store_n(&section->commit, CRASH_SECTION_COMMITTED, __ATOMIC_RELEASE);
-    return;
-  }
+  struct crash_record_section *section = find_section(record, type);
+  if (!section) return;
+  // A section can be committed again (images grow); while its words disagree it must not be believed.
+  crash_record_reopen(record, type);
+  section->length = length;
+  section->checksum = section->flags & CRASH_SECTION_FLAG_LIVE
+                          ? 0
+                          : crash_record_checksum(0, (const char *)record->header + section->offset, length);
+  __atomic_store_n(&section->commit, CRASH_SECTION_COMMITTED, __ATOMIC_RELEASE);
 }
 
 void crash_record_note(struct crash_record *record, uint32_t kind, uint32_t stage, uint64_t value, uint64_t address) {

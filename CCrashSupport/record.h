@@ -58,6 +58,9 @@ void crash_record_discard(struct crash_record *record);
 /// Seals a section: length, checksum, and only then the commit word. Async-signal-safe.
 void crash_record_commit(struct crash_record *record, enum crash_record_section_type type, size_t length);
 
+/// Breaks the seal of a section, whose content then counts for nothing. Async-signal-safe.
+void crash_record_reopen(struct crash_record *record, enum crash_record_section_type type);
+
 /// Adds a note; drops it where there is no room. Async-signal-safe.
 void crash_record_note(struct crash_record *record, uint32_t kind, uint32_t stage, uint64_t value, uint64_t address);
 

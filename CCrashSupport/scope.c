@@ -8,6 +8,7 @@
 
 #include "CCrashSupport.h"
 #include "capture.h"
+#include "handlers.h"
 
 // Before the start, and in a forked child that has not started, texts go here. Zero pages until they are used.
 static struct crash_record_scope early_scope;
@@ -69,6 +70,7 @@ void crash_scope_set_identity(struct crash_record *record, const char *service, 
 }
 
 int crash_support_set_user(const char *id, size_t length) {
+  crash_handlers_notice_recovery();
   char redacted[sizeof current_scope()->user.bytes];
   if (id) {
     // An id is kept as it is or not at all: half of one identifies nobody, or somebody else.
@@ -84,12 +86,14 @@ int crash_support_set_user(const char *id, size_t length) {
 }
 
 void crash_support_set_operation(const char *operation, size_t length) {
+  crash_handlers_notice_recovery();
   pthread_mutex_lock(&lock);
   set_text(SLOT(current_scope()->operation), operation, length, 1);
   pthread_mutex_unlock(&lock);
 }
 
 int crash_support_set_tag(const char *key, size_t key_length, const char *value, size_t value_length) {
+  crash_handlers_notice_recovery();
   if (!key || key_length == 0 || key_length > sizeof early_scope.tags[0].key) return -1;
   char redacted[sizeof early_scope.tags[0].key];
   size_t stored = crash_redact_base(key, key_length, redacted, sizeof redacted, NULL);
@@ -123,6 +127,7 @@ int crash_support_set_tag(const char *key, size_t key_length, const char *value,
 
 void crash_support_add_breadcrumb(const char *category, size_t category_length, const char *message,
                                   size_t message_length) {
+  crash_handlers_notice_recovery();
   struct crash_record_breadcrumbs *ring = __atomic_load_n(&attached_breadcrumbs, __ATOMIC_ACQUIRE);
   if (!ring || !crash_capture_is_owner()) ring = &early_breadcrumbs;
   // No lock: the counter hands out slots. Two writers meet in one slot only when 128 breadcrumbs were added while one of

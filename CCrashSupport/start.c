@@ -8,11 +8,13 @@
 
 #include "CCrashSupport.h"
 #include "capture.h"
+#include "deadline.h"
 #include "handlers.h"
 #include "images.h"
 #include "message.h"
 #include "process_info.h"
 #include "signal_stacks.h"
+#include "stages.h"
 
 static const uint32_t nobody;
 struct crash_capture crash_capture = {.owner = &nobody};
@@ -35,8 +37,9 @@ static void in_forked_child(void) {
 }
 
 static void at_exit(void) {
-  if (crash_capture_is_owner() && getpid() == crash_capture.pid)
-    __atomic_store_n(&crash_capture.record.header->run_state, CRASH_RUN_EXITED, __ATOMIC_RELEASE);
+  if (!crash_capture_is_owner() || getpid() != crash_capture.pid) return;
+  crash_handlers_notice_recovery();
+  __atomic_store_n(&crash_capture.record.header->run_state, CRASH_RUN_EXITED, __ATOMIC_RELEASE);
 }
 
 static int fail(struct crash_support_error *error, const char *what, int number) {
@@ -99,6 +102,7 @@ static int start(const struct crash_support_configuration *configuration, struct
     process_hooks_registered = 1;
   }
   crash_message_prepare();
+  crash_stages_prepare();
   crash_signal_stack_arm();
   crash_handlers_reset();
   crash_deadline_prepare();

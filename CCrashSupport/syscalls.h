@@ -75,8 +75,8 @@ static inline int64_t crash_clock_ns(clockid_t clock) {
   return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
-static inline void crash_sys_sleep_ms(long milliseconds) {
-  struct timespec time = {milliseconds / 1000, milliseconds % 1000 * 1000000};
+static inline void crash_sys_sleep_us(long microseconds) {
+  struct timespec time = {microseconds / 1000000, microseconds % 1000000 * 1000};
   crash_syscall(SYS_nanosleep, (long)&time, 0, 0, 0);
 }
 

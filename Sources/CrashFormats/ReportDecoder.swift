@@ -270,6 +270,7 @@ struct ReportDecoder {
         hasAddress = true
       case "size": image.size = try value.integer()
       case "first_virtual_address": image.firstVirtualAddress = try value.hex()
+      case "unloaded": image.isUnloaded = try value.bool()
       default: break
       }
     }

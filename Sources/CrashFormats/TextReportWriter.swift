@@ -254,7 +254,7 @@ public struct TextReportWriter: Sendable {
       let status = statuses[index].map { "  (\(Printable.line($0)))" } ?? ""
       return (
         "\(image.address)–\(end)", image.buildID?.description ?? "<no build id>", Printable.line(image.name),
-        Printable.line(image.path) + status
+        Printable.line(image.path) + (image.isUnloaded ? "  (unloaded before the crash)" : "") + status
       )
     }
     let idWidth = rows.map { $0.id.count }.max() ?? 0

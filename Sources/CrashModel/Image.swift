@@ -10,13 +10,19 @@ public struct Image: Hashable, Sendable {
   public var size: UInt64
   /// The address that the ELF file itself gives its first loaded page: 0 for position-independent files.
   public var firstVirtualAddress: UInt64
+  /// Not loaded any more at the crash: its code was unmapped, and another image may lie at the same place.
+  public var isUnloaded: Bool
 
-  public init(path: String, buildID: BuildID?, address: Address, size: UInt64, firstVirtualAddress: UInt64 = 0) {
+  public init(
+    path: String, buildID: BuildID?, address: Address, size: UInt64, firstVirtualAddress: UInt64 = 0,
+    isUnloaded: Bool = false
+  ) {
     self.path = path
     self.buildID = buildID
     self.address = address
     self.size = size
     self.firstVirtualAddress = firstVirtualAddress
+    self.isUnloaded = isUnloaded
   }
 
   /// The last component of the path.

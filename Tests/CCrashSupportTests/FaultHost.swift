@@ -10,6 +10,8 @@ final class FaultHost: Sendable {
   var c: String { "\(directory.path)/host" }
   func swift(optimized: Bool) -> String { "\(directory.path)/\(optimized ? "swift-O" : "swift-Onone")" }
   var library: String { "\(directory.path)/fxlib.so" }
+  /// The same layout, other names and another build id.
+  var otherLibrary: String { "\(directory.path)/fxlib2.so" }
 
   private init() throws {
     let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
@@ -31,8 +33,12 @@ final class FaultHost: Sendable {
     let objects = try FileManager.default.contentsOfDirectory(atPath: support).map { "\(support)/\($0)" }
     let style = ["-O1", "-g", "-w", "-fomit-frame-pointer", "-fno-optimize-sibling-calls"]
     try require(
-      ["gcc"] + style + includes + ["\(faults)/host.c", "\(faults)/faults.c"] + objects + ["-o", c, "-rdynamic"])
-    try require(["gcc"] + style + includes + ["-fPIC", "-shared", "\(faults)/fxlib.c", "-o", library])
+      ["gcc"] + style + includes + ["\(faults)/host.c", "\(faults)/hosts.c", "\(faults)/faults.c"] + objects + [
+        "-o", c, "-rdynamic",
+      ])
+    for (path, flags) in [(library, []), (otherLibrary, ["-DOTHER"])] {
+      try require(["gcc"] + style + includes + ["-fPIC", "-shared", "\(faults)/fxlib.c", "-o", path] + flags)
+    }
 
     let plain = "\(directory.path)/faults-plain.o"
     try require(

@@ -125,20 +125,28 @@ import Testing
     #expect(try captured.names().contains("fx_leaf_null"))
   }
 
-  /// The first process of a pid namespace does not die of a signal that was sent: it must end all the same.
-  @Test(arguments: [("abort_main", 134), ("null_main", 139)]) func firstProcessOfANamespace(
-    fault: String, code: Int32
-  ) throws {
+  /// The first process of a pid namespace does not die of a signal that was sent: it must end all the same. Of a signal
+  /// that the kernel raised it dies as every other process does, and leaves a core.
+  @Test(arguments: [
+    ("abort_main", 134, false), ("null_main", 139, true), ("host_int3", 133, true), ("host_seccomp_trap", 159, true),
+  ]) func firstProcessOfANamespace(fault: String, code: Int32, dumpsCore: Bool) throws {
     guard geteuid() == 0 else { return }  // a pid namespace needs root
     let host = try FaultHost.shared.get()
     let run = try TemporaryDirectory("pid1")
     #expect(mkdir("\(run.path)/spool", 0o700) == 0)
     // The inner shell turns a death by signal into 128 + signal, as container runtimes do.
-    let outcome = try ChildProcess(
+    var child = ChildProcess(
       ["/bin/sh", "-c", "unshare -p -f \"$0\" \(fault); exit $?", host.c], environment: ["FX_DB": "\(run.path)/spool"],
-      directory: run.path
-    ).run()
-    #expect(outcome.status == .exited(code))
+      directory: run.path)
+    child.coreLimit = .max
+    #expect(try child.run().status == .exited(code))
+    // Where cores go to a program instead of a file there is nothing to look for.
+    let pattern = String(decoding: contents(of: "/proc/sys/kernel/core_pattern") ?? [], as: UTF8.self)
+    if pattern.hasPrefix("core") {
+      // unshare ends itself by the signal that ended its child, with a core of its own.
+      let cores = run.names().filter { $0.hasPrefix("core") }
+      #expect(cores.isEmpty == !dumpsCore, "\(cores)")
+    }
     let captured = try #require(try CapturedRecord(in: run))
     #expect(captured.record.isComplete)
   }

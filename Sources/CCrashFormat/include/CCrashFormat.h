@@ -50,7 +50,6 @@ enum crash_record_section_type {
   CRASH_SECTION_NOTES = 11,       ///< struct crash_record_note[], what the handler met on its way
   CRASH_SECTION_ASYNC_CHAINS = 12,    ///< reserved: candidate chains of awaiting callers
   CRASH_SECTION_TASKS = 13,           ///< reserved: task id, name, registered task locals
-  CRASH_SECTION_UNLOADED_IMAGES = 14, ///< reserved: images that are gone, with the ranges that they had
 };
 
 /// `commit` word of a section. Anything else than these two is a torn or foreign section.
@@ -197,6 +196,7 @@ enum {
   CRASH_IMAGE_MAIN_EXECUTABLE = 1u << 0,
   CRASH_IMAGE_VDSO = 1u << 1,
   CRASH_IMAGE_ADDED_AT_CRASH = 1u << 2,  ///< loaded after the last refresh; found by the handler
+  CRASH_IMAGE_UNLOADED = 1u << 3,        ///< not loaded any more at the crash; another may be at its place
 };
 
 /// Section IMAGES: one ELF file mapped in the process.
@@ -331,6 +331,7 @@ enum crash_record_note_kind {
   CRASH_NOTE_HANDLER_REPLACED = 3,///< reserved
   CRASH_NOTE_IMAGES_FULL = 4,     ///< `value` images found no room
   CRASH_NOTE_WALK_ENDED = 5,      ///< why the walk of thread `value` ended: enum crash_record_walk_end in `stage`
+  CRASH_NOTE_HOST_HANDLER = 6,    ///< the host's own handler at `address` got signal `stage` after the record was complete
 };
 /// Why the walk of a stack ended.
 enum crash_record_walk_end {

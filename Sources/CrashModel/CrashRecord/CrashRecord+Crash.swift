@@ -24,7 +24,8 @@ extension CrashRecord {
       images.append(
         Image(
           path: path, buildID: id, address: Address(rawValue: image.address), size: image.size,
-          firstVirtualAddress: image.address &- image.bias))
+          firstVirtualAddress: image.address &- image.bias,
+          isUnloaded: image.flags & UInt8(CRASH_IMAGE_UNLOADED) != 0))
     }
     if withoutPath > 0 { notes.append("\(withoutPath) images lost their paths.") }
   }
@@ -196,6 +197,10 @@ extension CrashRecord {
         notes.append(
           "Thread \(note.value) crashed too, with \(Self.signalName(UInt64(note.stage))) at "
             + "\(Address(rawValue: note.address)).")
+      case CRASH_NOTE_HOST_HANDLER:
+        notes.append(
+          "The program's own handler for \(Self.signalName(UInt64(note.stage))) at \(Address(rawValue: note.address)) got "
+            + "the signal after this report was taken; it may have recovered from it.")
       case CRASH_NOTE_IMAGES_FULL: notes.append("\(note.value) images found no room in the record.")
       case CRASH_NOTE_WALK_ENDED:
         if let reason = Self.walkEnd(note.stage) {

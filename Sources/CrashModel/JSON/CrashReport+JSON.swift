@@ -211,6 +211,7 @@ extension JSONWriter {
       key("first_virtual_address")
       hex(image.firstVirtualAddress)
     }
+    flag("unloaded", image.isUnloaded)
     endObject()
   }
 }

@@ -6,11 +6,13 @@
 
 #include "CCrashSupport.h"
 #include "faults.h"
+#include "hosts.h"
 
 int main(int count, char **arguments) {
   if (count < 2) return 64;
   fault_stamp_open();
-  fault_pre(arguments[1]);
+  int is_host = host_prepare(arguments[1]);
+  if (!is_host) fault_pre(arguments[1]);
   const char *folder = getenv("FX_DB");
   if (folder) {
     struct crash_support_configuration configuration = {
@@ -23,6 +25,6 @@ int main(int count, char **arguments) {
     crash_support_set_operation("fault", 5);
     crash_support_add_breadcrumb("fault", 5, arguments[1], strlen(arguments[1]));
   }
-  int result = fault_run(arguments[1]);
+  int result = is_host ? host_run(arguments[1]) : fault_run(arguments[1]);
   exit(result == 1000 ? 0 : result);
 }

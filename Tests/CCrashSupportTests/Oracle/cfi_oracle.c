@@ -11,7 +11,9 @@
 #include <dlfcn.h>
 #include <libunwind.h>
 #include <link.h>
+#include <limits.h>
 #include <signal.h>
+#include <unistd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,7 +147,8 @@ int main(int count, char **arguments) {
   size_t images, path_bytes;
   crash_images_measure(&images, &path_bytes);
   struct crash_support_error error;
-  if (count < 1 || crash_record_create(&record, ".", images, path_bytes, &error) != 0) {
+  char folder[PATH_MAX];
+  if (!getcwd(folder, sizeof folder) || crash_record_create(&record, folder, images, path_bytes, &error) != 0) {
     fprintf(stderr, "cfi_oracle: %s\n", error.what);
     return 2;
   }
