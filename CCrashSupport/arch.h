@@ -20,6 +20,8 @@
 #define CRASH_ARCH_SP 7u
 #define CRASH_ARCH_FP 6u
 #define CRASH_ARCH_PC 16u
+/// Holds the async context at the entry of an async function of Swift.
+#define CRASH_ARCH_ASYNC_CONTEXT 14u
 /// Values in section REGISTERS: the columns (pc last but one) and rflags.
 #define CRASH_ARCH_RECORDED 18u
 #define CRASH_ARCH_RECOVERY_WORDS 8u

@@ -242,6 +242,14 @@ static enum crash_cfi_result find_entry(const struct crash_record *record, uint6
   return parse_fde(fde, pc, entry) ? CRASH_CFI_STEPPED : CRASH_CFI_MISSING;
 }
 
+int crash_cfi_function(const struct crash_record *record, uint64_t pc, uint64_t *start, uint64_t *size) {
+  struct entry entry = {0};
+  if (find_entry(record, pc, &entry) != CRASH_CFI_STEPPED) return 0;
+  *start = entry.start;
+  *size = entry.length;
+  return 1;
+}
+
 // ---- Rows -------------------------------------------------------------------------------------------------------
 
 enum rule_kind {

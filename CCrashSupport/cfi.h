@@ -55,4 +55,8 @@ struct crash_cfi_cache {
 enum crash_cfi_result crash_cfi_step(const struct crash_record *record, struct crash_cfi_cache *cache,
                                      uint64_t lookup_pc, struct crash_registers *registers, int *signal_frame);
 
+/// Finds where the function at `pc` begins and how long it is. Returns 1, or 0 where no information covers it.
+/// Async-signal-safe.
+int crash_cfi_function(const struct crash_record *record, uint64_t pc, uint64_t *start, uint64_t *size);
+
 #endif

@@ -90,6 +90,11 @@ int crash_former_action_ignores(int signal) {
   return index >= 0 && former[index].handler == (void *)SIG_IGN;
 }
 
+int crash_former_handler_exists(int signal) {
+  int index = index_of(signal);
+  return index >= 0 && is_handler(&former[index]);
+}
+
 uint64_t crash_former_host_handler(int signal) {
   int index = index_of(signal);
   return index >= 0 && is_handler(&former[index]) && !is_runtime[index] ? (uint64_t)(uintptr_t)former[index].handler : 0;

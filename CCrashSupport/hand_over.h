@@ -31,6 +31,9 @@ void crash_former_actions_restore(void);
 /// Whether the signal, which was sent, was ignored before us. Async-signal-safe.
 int crash_former_action_ignores(int signal);
 
+/// Whether anybody but the kernel gets the signal next. Async-signal-safe.
+int crash_former_handler_exists(int signal);
+
 /// Address of the handler of the host's own program that was there before us, which may recover from `signal`; 0 where
 /// there was none. The Swift runtime's never recovers. Async-signal-safe.
 uint64_t crash_former_host_handler(int signal);

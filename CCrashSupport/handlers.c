@@ -12,6 +12,7 @@
 #include "hand_over.h"
 #include "stages.h"
 #include "syscalls.h"
+#include "threads.h"
 
 // ---- Who owns the crash path ------------------------------------------------------------------------------------
 
@@ -54,6 +55,7 @@ static int try_to_own(uintptr_t self) {
 // The process lives: what was captured is no crash, and we stand ready for the next one.
 static void take_back(void) {
   handed_over.active = 0;
+  crash_threads_let_go();
   crash_stages_take_back();
   crash_former_actions_reinstall();
   __atomic_store_n(&owner, 0, __ATOMIC_RELEASE);
@@ -125,6 +127,10 @@ static void handle(int signal, siginfo_t *info, void *opaque) {
   }
   handed_over.active = 0;
   crash_stages_run(&event, crash_former_host_handler(signal));
+  // Whoever may let the process live, or wants a look at the other threads itself, finds them running. Where the default
+  // action is next they stay where they are: a thread that wakes from a call that cannot be restarted could end the process
+  // in its own way, before this one does.
+  if (crash_former_handler_exists(signal)) crash_threads_let_go();
   note_handed_over();
   if (crash_hand_over(&event) == CRASH_OUTCOME_RECOVERED) take_back();
 }

@@ -1,5 +1,6 @@
 #include "unwind.h"
 
+#include "async.h"
 #include "cfi.h"
 #include "images.h"
 
@@ -63,6 +64,10 @@ static int step_scan(const struct crash_record *record, struct crash_registers *
   return 0;
 }
 
+static uint64_t value_of(const struct crash_registers *registers, unsigned column) {
+  return registers->known >> column & 1 ? registers->values[column] : 0;
+}
+
 void crash_unwind(const struct crash_record *record, struct crash_cfi_cache *cache,
                   const uint64_t columns[CRASH_ARCH_COLUMNS], struct crash_walk *walk) {
   struct crash_registers registers;
@@ -72,10 +77,20 @@ void crash_unwind(const struct crash_record *record, struct crash_cfi_cache *cac
   emit(walk, registers.values[CRASH_ARCH_PC], CRASH_FRAME_PROGRAM_COUNTER, CRASH_TRUST_CONTEXT);
   // The kind of the frame whose caller is looked for decides whether its pc is looked up as it is.
   enum crash_record_frame_kind kind = CRASH_FRAME_PROGRAM_COUNTER;
+  struct crash_async_trail trail;
+  trail.count = 0;
   while (walk->depth < CRASH_WALK_FRAME_LIMIT) {
     uint64_t sp = registers.values[CRASH_ARCH_SP], pc = registers.values[CRASH_ARCH_PC];
     uint64_t lookup = kind == CRASH_FRAME_RETURN_ADDRESS ? pc - 1 : pc;
     int signal_frame = 0;
+    // The outermost one counts: what awaits inside of a job that is run by hand is on the stack itself.
+    const struct crash_async_frame frame = {lookup, value_of(&registers, CRASH_ARCH_FP),
+                                            value_of(&registers, CRASH_ARCH_ASYNC_CONTEXT), walk->depth};
+    uint64_t async_position, context = crash_async_visit(record, &trail, &frame, &async_position);
+    if (context) {
+      walk->async_context = context;
+      walk->async_position = async_position;
+    }
     enum crash_record_frame_trust trust = CRASH_TRUST_CFI;
     enum crash_cfi_result result = crash_cfi_step(record, cache, lookup, &registers, &signal_frame);
     if (result == CRASH_CFI_OUTERMOST) {

@@ -17,9 +17,10 @@ struct CapturedRecord {
     report = record.report()
   }
 
-  /// Addresses of the crashing thread, innermost first.
+  /// Addresses on the stack of the crashing thread, innermost first, without the callers that await.
   var addresses: [UInt64] {
-    report.crashedThread?.frames.compactMap { $0.captured?.address.rawValue } ?? []
+    (report.crashedThread?.frames ?? []).compactMap { $0.captured }.filter { $0.kind != .asyncResume }
+      .map(\.address.rawValue)
   }
 
   /// Linker names of the crashing thread's frames, by binutils: an opinion that is not ours.

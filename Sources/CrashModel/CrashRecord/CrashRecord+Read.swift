@@ -119,9 +119,14 @@ extension CrashRecord {
     if crashState != .none {
       decodeSignal(sections[CRASH_SECTION_SIGNAL.rawValue])
       decodeMessages(sections[CRASH_SECTION_MESSAGES.rawValue])
+      decodeTask(sections[CRASH_SECTION_TASK.rawValue])
       decodeThreads(
         sections[CRASH_SECTION_THREADS.rawValue], frames: sections[CRASH_SECTION_FRAMES.rawValue],
         registers: sections[CRASH_SECTION_REGISTERS.rawValue])
+      if threads.isEmpty { placeCrashedThread(registers: sections[CRASH_SECTION_REGISTERS.rawValue]) }
+      decodeThreads(
+        sections[CRASH_SECTION_OTHER_THREADS.rawValue], frames: sections[CRASH_SECTION_OTHER_FRAMES.rawValue],
+        registers: sections[CRASH_SECTION_OTHER_REGISTERS.rawValue])
     }
     isIntact = notes.isEmpty
     if crashState != .none { decodeNotes(sections[CRASH_SECTION_NOTES.rawValue]) }

@@ -75,6 +75,10 @@ struct SectionTable {
     case CRASH_SECTION_REGISTERS: "registers"
     case CRASH_SECTION_MESSAGES: "messages"
     case CRASH_SECTION_NOTES: "notes"
+    case CRASH_SECTION_TASK: "task"
+    case CRASH_SECTION_OTHER_THREADS: "other threads"
+    case CRASH_SECTION_OTHER_FRAMES: "other frames"
+    case CRASH_SECTION_OTHER_REGISTERS: "other registers"
     default: nil
     }
   }
