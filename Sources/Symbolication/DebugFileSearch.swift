@@ -115,7 +115,9 @@ public final class DebugFileSearch {
       found.consider(path, isListed: false)
     }
     for path in Self.buildIDPaths(of: id, below: directory) { found.consider(path, isListed: false) }
-    if found.image.path.hasPrefix("/") { found.consider(directory.appending(String(found.image.path.dropFirst())), isListed: false) }
+    if found.image.path.hasPrefix("/") {
+      found.consider(directory.appending(String(found.image.path.dropFirst())), isListed: false)
+    }
     let name = found.image.name
     if !name.isEmpty {
       found.consider(directory.appending(name), isListed: false)

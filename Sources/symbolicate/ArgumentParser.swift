@@ -67,7 +67,9 @@ enum ArgumentParser {
         continue
       }
       let attached = letters.first == UInt8(ascii: "=") ? letters.dropFirst() : letters
-      guard let value = attached.isEmpty ? rest.popFirst() : Argument(bytes: attached) else { throw missing(flag, "-\(letter)") }
+      guard let value = attached.isEmpty ? rest.popFirst() : Argument(bytes: attached) else {
+        throw missing(flag, "-\(letter)")
+      }
       try apply(flag, value, &options, spelling: "-\(letter)")
       return
     }

@@ -70,7 +70,8 @@ struct Flag: Sendable {
     },
     Flag(
       name: "output", short: "o", value: .path("FILE"),
-      summary: "where results go (default: standard output); replaced at once, when all of it is written, and left as it is with exit status 2",
+      summary:
+        "where results go (default: standard output); replaced when all is written, kept if nothing was produced",
       commands: both
     ) {
       $0.output = $1.path
@@ -110,7 +111,8 @@ struct Flag: Sendable {
       return true
     },
     Flag(
-      name: "explain", short: nil, value: .none, summary: "below a report as text, how its stack hash and the blamed function were found",
+      name: "explain", short: nil, value: .none,
+      summary: "below a report as text, how its stack hash and the blamed function were found",
       commands: [.symbolicate], use: .report
     ) { options, _ in
       options.explain = true

@@ -1,3 +1,4 @@
+import CrashModel
 import TestSupport
 import Testing
 

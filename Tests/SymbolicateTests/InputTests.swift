@@ -119,7 +119,10 @@ struct InputTests {
     // `sh` makes the names: Swift's strings cannot hold them.
     func run(_ script: String, input: [UInt8] = []) throws -> ChildProcess.Outcome {
       var process = ChildProcess(
-        ["/bin/sh", "-c", "bad=$(printf 'x\\377\\033y'); cd \"$1\" || exit 99; " + script, SymbolicateTool.path, folder.path])
+        [
+          "/bin/sh", "-c", "bad=$(printf 'x\\377\\033y'); cd \"$1\" || exit 99; " + script, SymbolicateTool.path,
+          folder.path,
+        ])
       process.input = input
       return try process.run()
     }
@@ -160,7 +163,9 @@ struct InputTests {
     // Links: to a file outside, twice to one inside, to a directory, to nothing.
     _ = try folder.file("out/f.txt", report(6))
     _ = try folder.file("out/g.json", report(7))
-    for (target, name) in [("../out/f.txt", "link"), ("a.log", "again"), ("../out", "dir"), (".", "self"), ("gone", "gone")] {
+    for (target, name) in [
+      ("../out/f.txt", "link"), ("a.log", "again"), ("../out", "dir"), (".", "self"), ("gone", "gone"),
+    ] {
       #expect(symlink(target, folder.path + "/in/" + name) == 0)
     }
     #expect(link(folder.path + "/in/b", folder.path + "/in/hard") == 0)
@@ -180,7 +185,9 @@ struct InputTests {
     _ = try folder.file("in/i.json", [])
     let damaged = try SymbolicateTool.run("-f", "ndjson", folder.path + "/in")
     #expect(damaged.status == .exited(1))
-    #expect(damaged.errorText.contains("h.crashrecord: not a crash file") && damaged.errorText.contains("i.json: the file is empty"))
+    #expect(
+      damaged.errorText.contains("h.crashrecord: not a crash file")
+        && damaged.errorText.contains("i.json: the file is empty"))
   }
 
   /// What was given to take names from and gives none is told by name.
@@ -202,7 +209,8 @@ struct InputTests {
       return try process.run()
     }
     for command in ["symbolicate", "group"] {
-      let other = command == "group" ? try run("group", "-f", "json", "-e", "/bin/sh") : try run("-f", "json", "-e", "/bin/sh")
+      let other =
+        command == "group" ? try run("group", "-f", "json", "-e", "/bin/sh") : try run("-f", "json", "-e", "/bin/sh")
       #expect(other.status == .exited(1))
       #expect(other.errorText.contains("symbolicate: /bin/sh: has build id "), "\(other.errorText)")
       #expect(other.errorText.contains("wanted: \(wanted) (orderd)\n"), "\(other.errorText)")

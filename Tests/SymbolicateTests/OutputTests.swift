@@ -130,7 +130,9 @@ struct OutputTests {
         line.hasPrefix(#"{"schema":"crash-report/1""#) ? line.split(separator: "\"")[7] : nil
       }
     }
-    for inputs in [[first, second], [second, first], [folder.path + "/a", folder.path + "/b"], [folder.path], [folder.path, first]] {
+    for inputs in [
+      [first, second], [second, first], [folder.path + "/a", folder.path + "/b"], [folder.path], [folder.path, first],
+    ] {
       #expect(try ids(["--limit", "2"] + inputs) == ["a9", "b8"])
       #expect(try ids(["--limit", "9"] + inputs) == ["a9", "b8", "b5", "a1"])
     }
@@ -206,7 +208,9 @@ struct OutputTests {
     var report = plainReport()
     report.message = "pay\u{202e}lap\u{200b}\u{ad}\u{2066}"
     report.service = "or\u{2060}derd"
-    for arguments in [["-"], ["-f", "json", "-"], ["group", "-"], ["group", "-f", "json", "-"], ["-f", "ndjson", "-"]] {
+    for arguments in [
+      ["-"], ["-f", "json", "-"], ["group", "-"], ["group", "-f", "json", "-"], ["-f", "ndjson", "-"],
+    ] {
       var process = ChildProcess([SymbolicateTool.path] + arguments)
       process.input = report.json()
       let text = try process.run().text
