@@ -63,21 +63,11 @@ public final class InputReader {
     switch format {
     case .record: try readRecord(&lines, from: file, event)
     case .json:
-      guard !requiresMark || Self.hasMark(lines.unread) else {
+      guard !requiresMark || InputFormat.hasMark(lines.unread) else {
         throw InputError(.unknownFormat, "JSON without a \"schema\" in its first \(lines.count) bytes")
       }
       try readJSON(&lines, from: file, event)
     }
-  }
-
-  private static func hasMark(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    let mark = Array("\"schema\"".utf8)
-    var start = 0
-    while let quote = bytes[start...].firstIndex(of: UInt8(ascii: "\"")) {
-      if bytes[quote...].starts(with: mark) { return true }
-      start = quote + 1
-    }
-    return false
   }
 
   private func readRecord(_ lines: inout LineBuffer, from file: borrowing InputFile, _ event: (Event) -> Bool)

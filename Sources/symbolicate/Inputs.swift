@@ -48,12 +48,17 @@ struct Inputs {
 
   static func isDirectory(_ operand: FilePath) -> Bool {
     var status = stat()
-    return operand.withCString { stat($0, &status) } == 0 && status.st_mode & S_IFMT == S_IFDIR
+    return operand != FilePath("-") && operand.withCString { stat($0, &status) } == 0
+      && status.st_mode & S_IFMT == S_IFDIR
   }
 
+  /// - Parameter output: where results go, nil for standard output. A directory that holds it does not stand for it: what
+  ///   an earlier run wrote would be counted once more, and what this one writes would be read for ever.
+  ///
   /// In the order of the command line; newest first, all operands together, where one of them is a directory: then the
   /// order was left to the tool.
-  init(operands: [FilePath]) {
+  init(operands: [FilePath], output: FilePath?) {
+    let outputIdentity = Self.identity(ofOutput: output)
     var candidates: [Candidate] = []
     var directories: [FilePath] = []
     for operand in operands {
@@ -66,12 +71,15 @@ struct Inputs {
       } else if status.st_mode & S_IFMT == S_IFDIR {
         hasDirectory = true
         directories.append(operand)
+      } else if output == nil, Identity(status) == outputIdentity {
+        failures.append((operand, "is where standard output goes, and cannot be read at the same time"))
       } else if seen.insert(Identity(status)).inserted {
         candidates.append(Candidate(File(path: operand), status))
       }
     }
     // Behind all files that were named, so that one that lies in a directory too has the name that was given.
     var links: [FilePath] = []
+    if let outputIdentity { seen.insert(outputIdentity) }
     for directory in directories { walk(directory, &candidates, &links) }
     for link in links { follow(link, &candidates) }
     if hasDirectory {
@@ -80,6 +88,13 @@ struct Inputs {
       }
     }
     files = candidates.map(\.file)
+  }
+
+  /// Of a regular file; nil for anything else, which nobody reads.
+  private static func identity(ofOutput path: FilePath?) -> Identity? {
+    var status = stat()
+    let result = path.map { $0.withCString { stat($0, &status) } } ?? fstat(STDOUT_FILENO, &status)
+    return result == 0 && status.st_mode & S_IFMT == S_IFREG ? Identity(status) : nil
   }
 
   private mutating func walk(_ root: FilePath, _ candidates: inout [Candidate], _ links: inout [FilePath]) {

@@ -15,7 +15,7 @@ struct ReportSource {
   init(options: Options, diagnostics: Diagnostics) {
     self.options = options
     self.diagnostics = diagnostics
-    inputs = Inputs(operands: options.operands)
+    inputs = Inputs(operands: options.operands, output: options.output)
   }
 
   /// - Parameters:

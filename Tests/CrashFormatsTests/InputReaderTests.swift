@@ -60,6 +60,19 @@ struct InputReaderTests {
       ])
   }
 
+  /// A log that was rotated begins anywhere.
+  @Test func brokenFirstLine() throws {
+    for first in [#"x":1}]}"#, #"garbage {"schema""#, "}", "\"", "{", "{\"a\":"] {
+      #expect(
+        try events([first, line("a"), sorted("b")].joined(separator: "\n")) == [
+          "problem 1", "report a 2", "report b 3",
+        ])
+    }
+    #expect(throws: InputError.self) { try events("[\n" + line("a") + "\n]") }
+    #expect(throws: InputError.self) { try events("\u{7f}ELF\0\n" + line("a")) }
+    #expect(throws: InputError.self) { try events("some text\n{ and no report\n") }
+  }
+
   @Test func documentsOverManyLines() throws {
     #expect(try events(pretty("a")) == ["report a 1"])
     // Without indentation objects begin lines inside of a document, too.

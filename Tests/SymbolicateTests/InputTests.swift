@@ -237,4 +237,29 @@ struct InputTests {
       #expect(outcome.errorText.contains("symbolicate: \(path): \(message); it is not used"), "\(outcome.errorText)")
     }
   }
+
+  /// A directory that holds the output does not stand for it: reports would be counted twice, or for ever.
+  @Test func outputIsNoInput() throws {
+    let folder = try TemporaryDirectory()
+    // More than is written at once, so that the tool would find its own output.
+    let lines: [UInt8] = (0..<300).flatMap { (number: Int) -> [UInt8] in plainReport("r\(number)").json() + [10] }
+    let input = try folder.file("a.json", lines)
+    let output = folder.path + "/out.json"
+    for _ in 0..<2 {
+      #expect(try SymbolicateTool.run("-f", "ndjson", "-o", output, folder.path).status == .exited(0))
+      #expect(String(decoding: try #require(contents(of: output)), as: UTF8.self).contains(#""reports":300,"#))
+    }
+    let script = "exec \"$0\" -f ndjson \"$1\" > \"$2\""
+    for place in [folder.path, input] {
+      let redirected = try ChildProcess(["/bin/sh", "-c", script, SymbolicateTool.path, place, output]).run()
+      #expect(redirected.status == .exited(0), "\(redirected.errorText)")
+      #expect(String(decoding: try #require(contents(of: output)), as: UTF8.self).contains(#""reports":300,"#))
+    }
+    let itself = try ChildProcess(["/bin/sh", "-c", script, SymbolicateTool.path, output, output]).run()
+    #expect(itself.status == .exited(2))
+    #expect(itself.errorText.contains("out.json: is where standard output goes"))
+    // A file may be replaced by what is made of it: it is read before.
+    #expect(try SymbolicateTool.run("-f", "ndjson", "-o", input, input).status == .exited(0))
+    #expect(String(decoding: try #require(contents(of: input)), as: UTF8.self).contains(#""reports":300,"#))
+  }
 }
