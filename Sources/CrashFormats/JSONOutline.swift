@@ -8,8 +8,6 @@ struct JSONOutline {
   private var inString = false
   private var escaped = false
   private var isTooDeep = false
-  /// The parser takes no more either, and the input must not decide how much memory this needs.
-  private static let maximumDepth = 1_024
 
   /// More lines belong to it. A line that ends inside a string is broken: strings hold no line feeds.
   var isOpen: Bool { !brackets.isEmpty && !inString && !isTooDeep }
@@ -45,7 +43,8 @@ struct JSONOutline {
         inString = true
         last = .value
       case UInt8(ascii: "{"), UInt8(ascii: "["):
-        guard brackets.count < Self.maximumDepth else {
+        // The parser takes no more either, and the input must not decide how much memory this needs.
+        guard brackets.count < JSONParser.maximumDepth else {
           isTooDeep = true
           return
         }

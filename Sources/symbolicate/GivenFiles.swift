@@ -13,7 +13,7 @@ struct GivenFiles {
   private(set) var unusable: [Problem]
   private var unmatched: [(path: String, buildID: BuildID)] = []
   private var hasReports = false
-  /// The images of the reports that frames lie in, for the message: the first few.
+  /// The images of the reports, for the message: the first few.
   private var wanted: [(id: BuildID, name: String)] = []
   private static let wantedLimit = 8
 
@@ -42,12 +42,14 @@ struct GivenFiles {
     var used: Set<Int> = []
     for frame in report.threads.lazy.flatMap(\.frames) {
       guard let captured = frame.captured else { continue }
-      guard let index = captured.imageIndex ?? report.images.firstIndex(where: { $0.contains(captured.lookupAddress) }),
-        report.images.indices.contains(index), used.insert(index).inserted, let id = report.images[index].buildID
-      else { continue }
-      if wanted.count < Self.wantedLimit, !wanted.contains(where: { $0.id == id }) {
-        wanted.append((id, report.images[index].name))
-      }
+      let index = captured.imageIndex ?? report.images.firstIndex { $0.contains(captured.lookupAddress) }
+      if let index { used.insert(index) }
+    }
+    // Names are wanted for images with frames; a report without a stack has none of them.
+    for index in report.images.indices where used.isEmpty || used.contains(index) {
+      guard wanted.count < Self.wantedLimit else { return }
+      guard let id = report.images[index].buildID, !wanted.contains(where: { $0.id == id }) else { continue }
+      wanted.append((id, report.images[index].name))
     }
   }
 
@@ -57,10 +59,18 @@ struct GivenFiles {
     let list = wanted.map { "\($0.id) (\($0.name))" }.joined(separator: ", ")
     let wish =
       list.isEmpty
-      ? "the images of the reports have no build id"
+      ? "no image of the reports has a build id"
       : "wanted: \(list)" + (wanted.count < Self.wantedLimit ? "" : ", and perhaps others")
     return unmatched.map {
       Problem(path: $0.path, message: "has build id \($0.buildID), which is that of no image; it is not used; \(wish)")
     }
+  }
+}
+
+extension GivenFiles.Problem {
+  /// On standard error, and in a stream of lines as one of them.
+  func tell(_ diagnostics: Diagnostics, _ format: Options.Format, _ output: Output) throws(Output.Failure) {
+    diagnostics.error(path, message)
+    if format == .ndjson { try output.write(StreamLines.error(file: path, line: nil, message: message)) }
   }
 }

@@ -20,13 +20,8 @@ struct GroupCommand {
     var table = GroupTable()
     var totals = Totals()
     let (options, output, diagnostics) = (options, output, diagnostics)
-    func tell(_ problem: GivenFiles.Problem) throws(Output.Failure) {
-      totals.errors += 1
-      diagnostics.error(problem.path, problem.message)
-      guard options.format == .ndjson else { return }
-      try output.write(StreamLines.error(file: problem.path, line: nil, message: problem.message))
-    }
-    for problem in pipeline.problemsBefore { try tell(problem) }
+    let before = pipeline.problemsBefore
+    for problem in before { try problem.tell(diagnostics, options.format, output) }
     try source.forEach { report, place throws(Output.Failure) in
       let processed = pipeline.process(report)
       totals.add(processed)
@@ -41,8 +36,9 @@ struct GroupCommand {
     } onError: { file, line, message throws(Output.Failure) in
       if options.format == .ndjson { try output.write(StreamLines.error(file: file, line: line, message: message)) }
     }
-    for problem in pipeline.problemsAfter { try tell(problem) }
-    totals.errors += source.errorCount
+    let after = pipeline.problemsAfter
+    for problem in after { try problem.tell(diagnostics, options.format, output) }
+    totals.errors = source.errorCount + before.count + after.count
     totals.skipped = source.skippedCount
     let groups = table.groups()
     let shown = Array(groups.prefix(options.limit ?? groups.count))

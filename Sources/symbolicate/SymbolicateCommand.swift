@@ -30,12 +30,6 @@ struct SymbolicateCommand {
     var groups = GroupTable()
     var totals = Totals()
     let (options, output, diagnostics, textWriter) = (options, output, diagnostics, textWriter)
-    func tell(_ problem: GivenFiles.Problem) throws(Output.Failure) {
-      totals.errors += 1
-      diagnostics.error(problem.path, problem.message)
-      guard options.format == .ndjson else { return }
-      try output.write(StreamLines.error(file: problem.path, line: nil, message: problem.message))
-    }
     func show(_ report: CrashReport, _ place: String) throws(Output.Failure) {
       let processed = pipeline.process(report)
       totals.add(processed)
@@ -56,7 +50,8 @@ struct SymbolicateCommand {
       }
     }
     var latest = options.limit.map(LatestReports.init)
-    for problem in pipeline.problemsBefore { try tell(problem) }
+    let before = pipeline.problemsBefore
+    for problem in before { try problem.tell(diagnostics, options.format, output) }
     try source.forEach { report, place throws(Output.Failure) in
       if latest == nil { try show(report, place) } else { latest?.add(report, place: place) }
       return true
@@ -64,8 +59,9 @@ struct SymbolicateCommand {
       if options.format == .ndjson { try output.write(StreamLines.error(file: file, line: line, message: message)) }
     }
     for (report, place) in latest?.take() ?? [] { try show(report, place) }
-    for problem in pipeline.problemsAfter { try tell(problem) }
-    totals.errors += source.errorCount
+    let after = pipeline.problemsAfter
+    for problem in after { try problem.tell(diagnostics, options.format, output) }
+    totals.errors = source.errorCount + before.count + after.count
     totals.skipped = source.skippedCount
     switch options.format {
     case .text where isList:
