@@ -210,7 +210,8 @@ public struct TextReportWriter: Sendable {
       if let image { line += " in \(Printable.line(image.name))" }
       if let file = names?.file {
         line += " at \(Printable.line(file))"
-        if let number = names?.line {
+        // The compiler gives code that it made up the line 0.
+        if let number = names?.line, number > 0 {
           line += ":\(number)"
           if let column = names?.column, column > 0 { line += ":\(column)" }
           if names?.approximate == true { line += " (nearest line)" }

@@ -89,7 +89,9 @@ public final class Symbolicator {
   public func symbolize(file path: String, addresses: [UInt64]) throws(DebugFileError) -> [ResolvedAddress] {
     let file = try DebugFile(path: path)
     // The search takes an image's path for one of another process, and so only if it is absolute.
-    let image = Image(path: RealPath.of(path) ?? path, buildID: file.buildID, address: Address(rawValue: 0), size: 0)
+    let image = Image(
+      path: RealPath.of(file.location)?.description ?? path, buildID: file.buildID,
+      address: Address(rawValue: 0), size: 0)
     var files = self.files(for: image)
     if files.debugInformation == nil, file.hasDebugInformation { files.debugInformation = file }
     if files.symbols == nil, file.hasSymbolTable || file.hasDynamicSymbols { files.symbols = file }

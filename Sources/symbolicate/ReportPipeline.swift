@@ -16,14 +16,23 @@ final class ReportPipeline {
   private let symbolicator: Symbolicator
   private let hasher = StackHasher()
 
-  init(options: Options, diagnostics: Diagnostics) {
+  private var given: GivenFiles
+
+  init(options: Options) {
     let search = DebugFileSearch(files: options.executables, directories: options.debugDirectories)
-    for error in search.unreadableFiles { diagnostics.error(error.path, "\(error.reason); it is not used") }
+    given = GivenFiles(search)
     symbolicator = Symbolicator(search: search)
   }
 
+  /// What was given with `--exe` and `--debug-dir` and cannot be used, whatever the reports are.
+  var problemsBefore: [GivenFiles.Problem] { given.unusable }
+
+  /// The files of `--exe` that no report so far has an image for.
+  var problemsAfter: [GivenFiles.Problem] { given.unwanted }
+
   func process(_ original: CrashReport) -> ProcessedReport {
     var original = original
+    given.note(original)
     ReportRedaction.apply(to: &original)
     let result = symbolicator.symbolicate(original)
     var report = result.report
