@@ -90,6 +90,14 @@ int crash_former_action_ignores(int signal) {
   return index >= 0 && former[index].handler == (void *)SIG_IGN;
 }
 
+int crash_handler_is_replaced(int signal, uint64_t *handler) {
+  int index = index_of(signal);
+  struct crash_kernel_sigaction current;
+  if (index < 0 || (given_back >> index & 1) || crash_sys_sigaction(signal, NULL, &current) != 0) return 0;
+  *handler = (uint64_t)(uintptr_t)current.handler;
+  return current.handler != ours[index].handler;
+}
+
 int crash_former_handler_exists(int signal) {
   int index = index_of(signal);
   return index >= 0 && is_handler(&former[index]);

@@ -31,6 +31,10 @@ void crash_former_actions_restore(void);
 /// Whether the signal, which was sent, was ignored before us. Async-signal-safe.
 int crash_former_action_ignores(int signal);
 
+/// Address of the handler that somebody put in front of ours for a signal (SIG_DFL and SIG_IGN as 0 and 1), in `*handler`.
+/// Returns 0 where ours is in place, or was given back by ourselves. Async-signal-safe.
+int crash_handler_is_replaced(int signal, uint64_t *handler);
+
 /// Whether anybody but the kernel gets the signal next. Async-signal-safe.
 int crash_former_handler_exists(int signal);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include "CCrashSupport.h"
 #include "arch.h"
 #include "capture.h"
 #include "deadline.h"
@@ -126,13 +127,21 @@ static void handle(int signal, siginfo_t *info, void *opaque) {
     return;
   }
   handed_over.active = 0;
-  crash_stages_run(&event, crash_former_host_handler(signal));
+  crash_stages_run(&event);
   // Whoever may let the process live, or wants a look at the other threads itself, finds them running. Where the default
   // action is next they stay where they are: a thread that wakes from a call that cannot be restarted could end the process
   // in its own way, before this one does.
   if (crash_former_handler_exists(signal)) crash_threads_let_go();
   note_handed_over();
   if (crash_hand_over(&event) == CRASH_OUTCOME_RECOVERED) take_back();
+}
+
+uint64_t crash_support_replaced_handlers(void) {
+  uint64_t replaced = 0, handler;
+  if (!crash_capture_is_owner()) return 0;
+  for (int i = 0; i < CRASH_SIGNAL_COUNT; i++)
+    if (crash_handler_is_replaced(crash_signals[i], &handler)) replaced |= crash_signal_bit(crash_signals[i]);
+  return replaced;
 }
 
 // ---- Installing -------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@
 #include "capture.h"
 #include "cfi.h"
 #include "deadline.h"
+#include "hand_over.h"
 #include "images.h"
 #include "message.h"
 #include "syscalls.h"
@@ -251,7 +252,18 @@ static void capture_others(struct crash_record *record, const struct crash_event
 
 // ---- All of them ------------------------------------------------------------------------------------------------
 
-void crash_stages_run(const struct crash_event *event, uint64_t host_handler) {
+// What the reader must know about who else handles these signals.
+static void note_handlers(struct crash_record *record, int signal) {
+  // Should the host's own handler jump out of ours, and its thread do nothing that we notice until the process is killed,
+  // then this is a crash that was none.
+  uint64_t handler = crash_former_host_handler(signal);
+  if (handler) crash_record_note(record, CRASH_NOTE_HOST_HANDLER, (uint32_t)signal, 0, handler);
+  for (int i = 0; i < CRASH_SIGNAL_COUNT; i++)
+    if (crash_handler_is_replaced(crash_signals[i], &handler))
+      crash_record_note(record, CRASH_NOTE_HANDLER_REPLACED, (uint32_t)crash_signals[i], 0, handler);
+}
+
+void crash_stages_run(const struct crash_event *event) {
   struct crash_record *record = &crash_capture.record;
   // A host may have survived an earlier crash: what that one sealed must not be read as part of this one.
   static const enum crash_record_section_type written_here[] = {
@@ -271,9 +283,7 @@ void crash_stages_run(const struct crash_event *event, uint64_t host_handler) {
   run_stage(STAGE_SEAL, stage_seal, event);
   run_stage(STAGE_TASK, stage_task, event);
   capture_others(record, event);
-  // Should that one jump out of the handler, and its thread do nothing that we notice until the process is killed, then
-  // this is a crash that was none. The reader is told that it may be so.
-  if (host_handler) crash_record_note(record, CRASH_NOTE_HOST_HANDLER, (uint32_t)event->signal, 0, host_handler);
+  note_handlers(record, event->signal);
   uint32_t notes = __atomic_load_n(&record->note_count, __ATOMIC_RELAXED);
   if (notes > CRASH_RECORD_NOTE_COUNT) notes = CRASH_RECORD_NOTE_COUNT;
   crash_record_commit(record, CRASH_SECTION_NOTES, notes * sizeof(struct crash_record_note));

@@ -78,6 +78,14 @@ int crash_support_set_tag(const char *key, size_t key_length, const char *value,
 void crash_support_add_breadcrumb(const char *category, size_t category_length, const char *message,
                                   size_t message_length);
 
+/// Which of the seven signals are handled by somebody who came after the start, as a set: bit `signal - 1`. A crash by one
+/// of these is only captured where that handler calls ours. 0 while nothing was started. Async-signal-safe.
+uint64_t crash_support_replaced_handlers(void);
+
+/// Whether the calling thread has an alternate stack, without which its own stack overflow leaves nothing.
+/// Async-signal-safe.
+int crash_support_has_signal_stack(void);
+
 /// Names a task local of Swift whose value goes into a report about a crash in a task that has one: a request's id.
 ///
 /// `key` is the address of the `TaskLocal<String>` or `TaskLocal<String?>` object, which must live for ever (those of

@@ -352,7 +352,7 @@ _Static_assert(sizeof(struct crash_record_message) == 4096, "on disk");
 enum crash_record_note_kind {
   CRASH_NOTE_STAGE_FAULT = 1,     ///< `stage` died with signal `value` at `address`; the next stage went on
   CRASH_NOTE_SECOND_CRASH = 2,    ///< thread `value` crashed too, with signal `stage`, at pc `address`
-  CRASH_NOTE_HANDLER_REPLACED = 3,///< reserved
+  CRASH_NOTE_HANDLER_REPLACED = 3,///< somebody put the handler at `address` in front of ours for signal `stage`
   CRASH_NOTE_IMAGES_FULL = 4,     ///< `value` images found no room
   CRASH_NOTE_WALK_ENDED = 5,      ///< why the walk of thread `value` ended: enum crash_record_walk_end in `stage`
   CRASH_NOTE_THREADS_OVER_CAP = 7,  ///< `value` threads found no room

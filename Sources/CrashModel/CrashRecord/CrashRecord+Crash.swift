@@ -241,6 +241,10 @@ extension CrashRecord {
         notes.append(
           "The program's own handler for \(Self.signalName(UInt64(note.stage))) at \(Address(rawValue: note.address)) got "
             + "the signal after this report was taken; it may have recovered from it.")
+      case CRASH_NOTE_HANDLER_REPLACED:
+        notes.append(
+          "Somebody replaced the handler for \(Self.signalName(UInt64(note.stage))) after the start, by "
+            + "\(Address(rawValue: note.address)): crashes by that signal are only seen where it calls ours.")
       case CRASH_NOTE_THREADS_OVER_CAP: notes.append("\(note.value) further threads found no room in the record.")
       case CRASH_NOTE_IMAGES_FULL: notes.append("\(note.value) images found no room in the record.")
       case CRASH_NOTE_WALK_ENDED:
