@@ -15,6 +15,7 @@ struct ProcessedReport {
 final class ReportPipeline {
   private let symbolicator: Symbolicator
   private let hasher = StackHasher()
+  private let redactor = Redactor()
 
   init(options: Options, diagnostics: Diagnostics) {
     let search = DebugFileSearch(files: options.executables, directories: options.debugDirectories)
@@ -24,7 +25,8 @@ final class ReportPipeline {
 
   func process(_ original: CrashReport) -> ProcessedReport {
     var original = original
-    ReportRedaction.apply(to: &original)
+    // Whoever wrote it: what our own library wrote stays as it is.
+    redactor.redact(&original)
     let result = symbolicator.symbolicate(original)
     var report = result.report
     let analysis = hasher.analyze(report, runtimeFailure: result.runtimeFailure)
@@ -32,7 +34,9 @@ final class ReportPipeline {
     decideFrames(of: &report, by: analysis)
     let hasFrames = !(report.crashedThread?.frames.isEmpty ?? true)
     if hasFrames { update(&report, with: analysis.hash) }
-    let symbols = result.images.map(ImageSymbols.init)
+    let symbols = result.images.map {
+      ImageSymbols($0, isApplication: report.isApplicationImage($0.imageIndex))
+    }
     return ProcessedReport(
       report: report, analysis: analysis, symbols: symbols,
       isIncomplete: symbols.contains { $0.problem != nil })
@@ -67,7 +71,9 @@ final class ReportPipeline {
 
 extension ImageSymbols {
   /// The one place where the search's answers become words.
-  init(_ summary: ImageSummary) {
+  ///
+  /// - Parameter isApplication: the image is not the system's, whose libraries come without full names everywhere.
+  init(_ summary: ImageSummary, isApplication: Bool) {
     let id = summary.buildID.map { "build id \($0)" } ?? "no build id"
     let image = "\(summary.path.isEmpty ? "an image without a path" : summary.path) (\(id))"
     var status: String
@@ -76,7 +82,16 @@ extension ImageSymbols {
     case .debugInformation: status = "debug information"
     case .symbolsOnly(let reason):
       status = "symbols only"
-      if let reason { problem = "\(image): debug information cannot be read: \(reason)" }
+      problem = reason.map { "\(image): debug information cannot be read: \($0)" }
+    case .dynamicSymbolsOnly(let reason):
+      status = "exported symbols only"
+      problem = reason.map { "\(image): debug information cannot be read: \($0)" }
+      if problem == nil, isApplication, summary.namelessFrameCount > 0 {
+        let frames = summary.namelessFrameCount == 1 ? "1 frame" : "\(summary.namelessFrameCount) frames"
+        problem =
+          "\(image) has no debug information and is stripped, so that \(frames) in it have no name; name the file as it "
+          + "was before strip, or its debug file, with --exe FILE or --debug-dir DIR"
+      }
     case .notFound(let places):
       status = "not found"
       let looked = places.isEmpty ? "" : "; looked in \(places.prefix(8).joined(separator: ", "))"

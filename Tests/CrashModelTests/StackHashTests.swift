@@ -227,7 +227,7 @@ import Testing
       imageOffset: ImageOffset(rawValue: 0x100))
     let bare = analyze(Self.report([.captured(address)]))
     #expect(described.hash.quality == .dwarf && named.hash.quality == .symtab && bare.hash.quality == .offsets)
-    #expect(bare.blame == nil)
+    #expect(bare.blame?.function == "orderd+0x100")
     #expect(Set([described, named, bare].map(\.hash.digits)).count == 3)
     // With debug information across builds, without it within one.
     #expect(described.hash == analyze(Self.report(frames(true), build: "bb22")).hash)
@@ -238,6 +238,92 @@ import Testing
     var moved = address
     moved.address = Address(rawValue: 0x6666_0100)
     #expect(bare.hash == analyze(Self.report([.captured(moved)])).hash)
+  }
+
+  static func nameless(_ offset: UInt64, image: Int = 0) -> Frame {
+    let base: UInt64 = image == 0 ? 0x5000_0000 : 0x7000_0000
+    return .symbolicated(
+      SymbolicatedFrame(
+        captured: CapturedFrame(
+          kind: .returnAddress, address: Address(rawValue: base &+ offset), imageIndex: image,
+          imageOffset: ImageOffset(rawValue: offset)), status: .noSymbols))
+  }
+
+  /// A stripped executable: its frames have no name, those of the runtime's libraries do.
+  @Test func namelessCodeOfTheApplicationIsToBlame() {
+    let trap = Self.frame(Self.subscripts, image: 1, described: false)
+    let outer = Self.frame("swift_job_run", image: 1, described: false)
+    func stack(_ offset: UInt64, build: String = "aa11", executable: String = "/srv/orderd") -> CrashReport {
+      Self.report([trap, Self.nameless(offset), Self.nameless(0x900), outer], executable: executable, build: build)
+    }
+    let one = analyze(stack(0x100))
+    #expect(one.blame?.function == "orderd+0x100")
+    #expect(one.hash.quality == .offsets && one.frames.map(\.isBlamed) == [false, true, false, false])
+    #expect(one.decidedFrames.map(\.inApp) == [false, true, true, false])
+    #expect(one.key == "g1\0orderd\0ill\0\0offsets\0aa11+0x100")
+    // Another place of the same build, and the same place of another build, are other bugs.
+    #expect(one.hash != analyze(stack(0x200)).hash && one.hash != analyze(stack(0x100, build: "bb22")).hash)
+    // An executable is the application's wherever it lies.
+    #expect(analyze(stack(0x100, executable: "/usr/lib/orderd/orderd")).blame?.function == "orderd+0x100")
+    // A symbol further out, which an export left, is a caller.
+    var exported = stack(0x100)
+    exported.threads[0].frames.insert(Self.frame("plugin_main", described: false), at: 3)
+    #expect(analyze(exported).hash == one.hash)
+    // Where the runtime is linked in, its frames have no name either: two places, as one is in the runtime.
+    var linked = stack(0x100)
+    linked.images[1].path = "/usr/lib/x86_64-linux-gnu/libc.so.6"
+    #expect(analyze(linked).blame?.function == "orderd+0x100, orderd+0x900")
+    #expect(analyze(linked).decidedFrames[1].inApp == false)
+  }
+
+  @Test func namelessCodeElsewhereIsNotToBlame() {
+    let load = Self.frame(Self.load, offset: 0x900)
+    // A place without a symbol in an image that has debug information, in a library of the system's, in no image.
+    for nameless in [Self.nameless(0x100), Self.nameless(0x100, image: 1), Self.nameless(0x100, image: 7)] {
+      let analysis = analyze(Self.report([nameless, load]))
+      #expect(analysis.blame?.function == "orderd.Store.load(id:)" && analysis.hash.quality == .dwarf)
+    }
+    let named = analyze(Self.report([Self.frame(Self.load, described: false), Self.nameless(0x100)]))
+    #expect(named.blame?.function == "orderd.Store.load(id:)" && named.hash.quality == .symtab)
+  }
+
+  @Test func namelessRecursionIsItsCycle() {
+    func stack(_ first: UInt64, _ second: UInt64, top: String) -> CrashReport {
+      var frames = [Self.frame(top, image: 1, described: false), Self.nameless(0xf00)]
+      for _ in 0..<100 { frames += [Self.nameless(first), Self.nameless(second)] }
+      return Self.report(frames, signal: 11, depth: 90_000)
+    }
+    let one = analyze(stack(0x100, 0x200, top: "swift_retain"))
+    #expect(one.reason == .stackOverflow && one.hash.quality == .offsets)
+    #expect(one.blame?.function == "orderd+0x100, orderd+0x200")
+    #expect(one.hash == analyze(stack(0x200, 0x100, top: "malloc")).hash)
+    #expect(one.hash != analyze(stack(0x100, 0x300, top: "malloc")).hash)
+  }
+
+  /// The executable's path is redacted in a report, and is in the hash in two ways.
+  @Test func redactionKeepsTheHash() {
+    for executable in ["/home/ay/bin/orderd", "/srv/20261130051233/orderd", "/srv/orderd-20261130051233"] {
+      for frames in [[Self.frame("$s6orderd5StoreC4load2idS2i_tF", file: nil)], [Self.nameless(0x100)]] {
+        let report = Self.report(frames, signal: 11, service: nil, executable: executable)
+        var redacted = report
+        Redactor().redact(&redacted)
+        #expect(redacted.process?.executable != executable)
+        #expect(analyze(redacted).hash == analyze(report).hash, "\(executable)")
+      }
+    }
+  }
+
+  /// Of what a report lacks an offset, the image has the load address.
+  @Test func offsetsAreFromTheImageNotFromTheProcess() {
+    func hash(base: UInt64) -> StackHash {
+      var report = Self.report([])
+      report.images[0].address = Address(rawValue: base)
+      report.threads[0].frames = [
+        .captured(CapturedFrame(kind: .programCounter, address: Address(rawValue: base + 0x100), imageIndex: 0))
+      ]
+      return analyze(report).hash
+    }
+    #expect(hash(base: 0x5000_0000) == hash(base: 0x6666_0000))
   }
 
   /// No thread, no frames, frames of no image, garbage: a hash and a reason all the same, and no trap.

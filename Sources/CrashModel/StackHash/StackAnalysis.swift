@@ -2,7 +2,7 @@
 public struct StackAnalysis: Sendable {
   public var reason: Reason
   public var hash: StackHash
-  /// The function that is taken for the bug's place; nil where there are no names.
+  /// The function that is taken for the bug's place; nil where not even its image is known.
   public var blame: Blame?
   /// The crashed thread's frames as the algorithm saw them, innermost first.
   public var frames: [ClassifiedFrame]
@@ -27,7 +27,7 @@ public struct StackAnalysis: Sendable {
 
 /// The function that a group of crashes is named after.
 public struct Blame: Hashable, Sendable {
-  /// Module and canonical name.
+  /// Module and canonical name; image and offset (`orderd+0x1a2b`) of code without a name.
   public var function: String
   public var file: String?
   public var line: Int?
