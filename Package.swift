@@ -63,7 +63,8 @@ let package = Package(
       swiftSettings: swiftSettings),
     // Works through a spool in a process of its own, for tests that kill it.
     .executableTarget(
-      name: "SpoolRunner", dependencies: ["CrashReporting"], path: "Tests/SpoolRunner", swiftSettings: swiftSettings),
+      name: "SpoolRunner", dependencies: ["CrashModel", "CrashReporting"], path: "Tests/SpoolRunner",
+      swiftSettings: swiftSettings),
     .testTarget(
       name: "CrashReportingTests",
       dependencies: ["CrashModel", "CrashReporting", "RecordForge", "SpoolRunner", "TestSupport"],
