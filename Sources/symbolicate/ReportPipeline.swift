@@ -31,7 +31,7 @@ final class ReportPipeline {
     var report = result.report
     let analysis = hasher.analyze(report, runtimeFailure: result.runtimeFailure)
     if report.kind == .crash || report.reason == nil { report.reason = analysis.reason }
-    decideFrames(of: &report, by: analysis)
+    analysis.decideOwnership(in: &report)
     let hasFrames = !(report.crashedThread?.frames.isEmpty ?? true)
     if hasFrames { update(&report, with: analysis.hash) }
     let symbols = result.images.map {
@@ -53,19 +53,6 @@ final class ReportPipeline {
     report.stackHash = best
     if !report.previousStackHashes.contains(other) { report.previousStackHashes.append(other) }
     report.previousStackHashes.removeAll { $0 == best }
-  }
-
-  private func decideFrames(of report: inout CrashReport, by analysis: StackAnalysis) {
-    guard let index = report.crashedThreadIndex, report.threads.indices.contains(index) else { return }
-    let decided = Dictionary(
-      analysis.frames.map { ($0.frame, $0.frameClass.kind == .app) }, uniquingKeysWith: { first, _ in first })
-    for position in report.threads[index].frames.indices {
-      guard case .symbolicated(var frame) = report.threads[index].frames[position], let inApp = decided[frame] else {
-        continue
-      }
-      frame.inApp = inApp
-      report.threads[index].frames[position] = .symbolicated(frame)
-    }
   }
 }
 

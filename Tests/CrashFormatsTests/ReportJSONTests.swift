@@ -1,6 +1,7 @@
 import CrashFormats
 import CrashModel
 import Foundation
+import TestSupport
 import Testing
 
 struct ReportJSONTests {

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CrashModel
@@ -96,7 +97,7 @@ import Testing
 
   /// Names come from files: whatever stands in them, nothing traps and nothing grows.
   @Test func damagedNames() {
-    var generator = SplitMix(seed: 11)
+    var generator = SeededGenerator(seed: 11)
     let raws = Self.golden.map { Array($0.raw.utf8) }
     let alphabet = Array("$sSAaRQlEyFTWfv_0123456789XxLVCOP<>(), #\u{7f}".utf8) + [0, 0xff, 0xc3]
     for _ in 0..<20_000 {

@@ -21,7 +21,7 @@ import Testing
     #expect(hashes.allSatisfy { $0.digits.utf8.count == 32 && Hex.bytes($0.digits)?.count == 16 })
 
     // Nothing of one report reaches the next one: another order, the same keys.
-    var generator = SplitMix(seed: 3)
+    var generator = SeededGenerator(seed: 3)
     for index in entries.indices.shuffled(using: &generator).prefix(300) {
       #expect(hasher.analyze(LabelledStacks.report(of: entries[index])).hash == hashes[index])
     }
@@ -88,6 +88,22 @@ import Testing
 
   private func analyze(_ report: CrashReport) -> StackAnalysis { StackHasher().analyze(report) }
 
+  /// `in_app` of each frame, as it is written into a report.
+  private func ownership(_ analysis: StackAnalysis, of frames: [Frame]) -> [Bool?] {
+    var report = Self.report(frames)
+    analysis.decideOwnership(in: &report)
+    return report.threads[0].frames.map { $0.symbolicated?.inApp }
+  }
+
+  /// Both ends and the middle of a stack that is too deep to be analysed as a whole.
+  @Test func everyFrameOfADeepStackIsDecided() {
+    let app = Self.frame(Self.load)
+    let runtime = Self.frame("swift_retain", offset: 0x200)
+    let frames = [runtime] + Array(repeating: app, count: 600) + [.omitted(count: 5), runtime]
+    let decided = ownership(analyze(Self.report(frames, signal: 11)), of: frames)
+    #expect(decided == [false] + Array(repeating: true, count: 600) + [nil, false])
+  }
+
   @Test func theBlamedFunctionDecides() {
     let one = analyze(
       Self.report([
@@ -107,7 +123,7 @@ import Testing
     #expect(one.hash.digits == String(SHA256Tests.digest(Array(one.key.utf8)).prefix(32)))
     // The same functions of the runtime on top, another bug.
     #expect(one.hash != other.hash)
-    #expect(one.decidedFrames.map(\.inApp) == [false, false, true])
+    #expect(ownership(one, of: one.frames.map { .symbolicated($0.frame) }) == [false, false, true])
   }
 
   /// Optimised, the check is inlined and the function specialised; not optimised, the runtime's frames are physical and
@@ -259,7 +275,7 @@ import Testing
     let one = analyze(stack(0x100))
     #expect(one.blame?.function == "orderd+0x100")
     #expect(one.hash.quality == .offsets && one.frames.map(\.isBlamed) == [false, true, false, false])
-    #expect(one.decidedFrames.map(\.inApp) == [false, true, true, false])
+    #expect(ownership(one, of: one.frames.map { .symbolicated($0.frame) }) == [false, true, true, false])
     #expect(one.key == "g1\0orderd\0ill\0\0offsets\0aa11+0x100")
     // Another place of the same build, and the same place of another build, are other bugs.
     #expect(one.hash != analyze(stack(0x200)).hash && one.hash != analyze(stack(0x100, build: "bb22")).hash)
@@ -273,7 +289,7 @@ import Testing
     var linked = stack(0x100)
     linked.images[1].path = "/usr/lib/x86_64-linux-gnu/libc.so.6"
     #expect(analyze(linked).blame?.function == "orderd+0x100, orderd+0x900")
-    #expect(analyze(linked).decidedFrames[1].inApp == false)
+    #expect(analyze(linked).frames[1].frameClass.kind == .unknown)
   }
 
   @Test func namelessCodeElsewhereIsNotToBlame() {
@@ -328,7 +344,7 @@ import Testing
 
   /// No thread, no frames, frames of no image, garbage: a hash and a reason all the same, and no trap.
   @Test func poorReports() {
-    var generator = SplitMix(seed: 5)
+    var generator = SeededGenerator(seed: 5)
     let pieces = [
       Self.load, Self.bounds, "", "$s", "_Z", "\0", "a(b<c", "((((", "closure #1 in ", "operator<", "$sTW", "ğ\u{301}",
     ]

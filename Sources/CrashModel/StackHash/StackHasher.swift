@@ -21,7 +21,7 @@ public struct StackHasher: Sendable {
   public init(applicationModules: Set<String> = []) { self.applicationModules = applicationModules }
 
   // Enough for every recursion to show its cycle, and few enough to name.
-  private static let topLimit = 256
+  static let topLimit = 256
   private static let bottomLimit = 64
   // From the trap to the function that decided on it: `abort` alone takes four frames.
   private static let endingLimit = 8

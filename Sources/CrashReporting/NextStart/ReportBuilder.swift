@@ -25,7 +25,7 @@ package struct ReportBuilder: Sendable {
     let analysis = hasher.analyze(report)
     report.reason = analysis.reason
     report.stackHash = analysis.hash
-    decideOwnership(&report, analysis)
+    analysis.decideOwnership(in: &report)
     return report
   }
 
@@ -44,25 +44,6 @@ package struct ReportBuilder: Sendable {
       if bytes.count <= maximumBytes { break }
     }
     return bytes
-  }
-
-  private func decideOwnership(_ report: inout CrashReport, _ analysis: StackAnalysis) {
-    guard let thread = report.crashedThreadIndex, report.threads.indices.contains(thread) else { return }
-    // The analysis covers both ends of a deep stack, in the order of the frames that have an address.
-    let positions = report.threads[thread].frames.indices.filter {
-      report.threads[thread].frames[$0].captured != nil
-    }
-    let decided = analysis.decidedFrames
-    let top = min(decided.count, 256)
-    for (index, frame) in decided.enumerated() {
-      let position = index < top || positions.count == decided.count ? index : positions.count - decided.count + index
-      guard positions.indices.contains(position),
-        case .symbolicated(var named) = report.threads[thread].frames[positions[position]],
-        named.captured == frame.captured
-      else { continue }
-      named.inApp = frame.inApp
-      report.threads[thread].frames[positions[position]] = .symbolicated(named)
-    }
   }
 
   private func dropOtherThreads(_ report: inout CrashReport) -> String? {
