@@ -303,6 +303,29 @@ import Testing
     #expect(named.blame?.function == "orderd.Store.load(id:)" && named.hash.quality == .symtab)
   }
 
+  /// Every thread of a program with crash reports begins in the capture's function, in the program's own image.
+  @Test func whereAThreadBeginsIsNotToBlame() {
+    func stack(_ inner: [Frame], named: Bool) -> CrashReport {
+      var report = Self.report([])
+      report.images.append(
+        Image(
+          path: "/usr/lib/x86_64-linux-gnu/libc.so.6", buildID: BuildID("ee55"),
+          address: Address(rawValue: 0x8000_0000), size: 1 << 20))
+      let outer =
+        named
+        ? [Self.frame("start_thread", image: 2, described: false), Self.frame("clone3", image: 2, described: false)]
+        : [Self.nameless(0x10, image: 2), Self.nameless(0x20, image: 2)]
+      report.threads[0].frames = inner + [Self.nameless(0x700)] + outer
+      return report
+    }
+    for named in [true, false] {
+      let runtime = Self.frame("swift_job_run", image: 1, described: false)
+      let none = analyze(stack([runtime], named: named))
+      #expect(none.blame?.function == "swift_job_run" && none.hash.quality == .symtab)
+      #expect(analyze(stack([runtime, Self.nameless(0x100), runtime], named: named)).blame?.function == "orderd+0x100")
+    }
+  }
+
   @Test func namelessRecursionIsItsCycle() {
     func stack(_ first: UInt64, _ second: UInt64, top: String) -> CrashReport {
       var frames = [Self.frame(top, image: 1, described: false), Self.nameless(0xf00)]

@@ -45,8 +45,11 @@ public struct StackHasher: Sendable {
     let classifier = FrameClassifier(
       applicationModules: applicationModules.union(ownModules(of: report)), report: report, frames: frames,
       names: names)
-    let classes = frames.indices.map { index in
+    var classes = frames.indices.map { index in
       classifier.classify(frames[index], caller: index + 1 < frames.count ? frames[index + 1] : nil)
+    }
+    if let entry = threadEntry(of: frames, in: report), classes[entry].isNamelessApplication {
+      classes[entry] = FrameClass(kind: .runtime, name: nil, rule: "no symbol, where a thread begins")
     }
     var analysis = StackAnalysis(
       reason: reason, hash: StackHash(digits: "", quality: .offsets), blame: nil,
@@ -58,6 +61,21 @@ public struct StackHasher: Sendable {
       blameFrame(&analysis, report: report, scope: scope)
     }
     return analysis
+  }
+
+  // The function that a thread begins in: `start_thread` and `clone3` of glibc stand outside of it. With the capture
+  // linked in it is always the capture's own, which is in the application's image; were it to blame, all crashes within
+  // the runtime's threads would be one bug.
+  private func threadEntry(of frames: [SymbolicatedFrame], in report: CrashReport) -> Int? {
+    let outer = frames.suffix(2)
+    let isLibc = outer.allSatisfy { frame in
+      frame.captured.imageIndex.map {
+        report.images.indices.contains($0)
+          && ["libc.", "libc-", "libpthread"].contains(where: report.images[$0].name.hasPrefix)
+      } ?? false
+    }
+    if frames.count > 2, isLibc { return frames.count - 3 }
+    return frames.lastIndex { $0.rawFunction == "start_thread" }.flatMap { $0 > 0 ? $0 - 1 : nil }
   }
 
   private func reason(
