@@ -61,8 +61,9 @@ public final class Symbolicator {
         ImageSummary(
           imageIndex: index, path: image.path, buildID: image.buildID, status: files.status,
           file: (files.debugInformation ?? files.symbols)?.path, isUnverified: files.isUnverified,
-          frameCount: counts[index] ?? 0, refusals: files.refusals))
+          frameCount: counts[index] ?? 0, namelessFrameCount: 0, refusals: files.refusals))
     }
+    var nameless: [Int: Int] = [:]
     let statuses = Dictionary(summaries.map { ($0.imageIndex, $0.status) }, uniquingKeysWith: { first, _ in first })
     var failures: [SymbolicatedReport.RuntimeFailure] = []
     for (threadIndex, stack) in stacks.enumerated() {
@@ -72,10 +73,13 @@ public final class Symbolicator {
         if let text = answer.runtimeFailure {
           failures.append(.init(threadIndex: threadIndex, frameIndex: frames.count, text: text))
         }
-        frames += frame.named(by: answer, at: place, imageStatus: place.flatMap { statuses[$0.imageIndex] })
+        let named = frame.named(by: answer, at: place, imageStatus: place.flatMap { statuses[$0.imageIndex] })
+        if let place, named.last?.symbolicated?.function == nil { nameless[place.imageIndex, default: 0] += 1 }
+        frames += named
       }
       report.threads[threadIndex].frames = frames
     }
+    for index in summaries.indices { summaries[index].namelessFrameCount = nameless[summaries[index].imageIndex] ?? 0 }
     return SymbolicatedReport(report: report, runtimeFailures: failures, images: summaries)
   }
 

@@ -1,5 +1,6 @@
 import CrashModel
 import RecordForge
+import TestSupport
 import Testing
 
 /// A record with everything that a record can hold.
@@ -190,7 +191,7 @@ private func fullForge() -> RecordForge {
   }
 
   @Test func randomDamageWithValidChecksumsNeverTraps() {
-    var generator = SeededGenerator(state: 20_260_101)
+    var generator = SeededGenerator(seed: 20_260_101)
     let clean = fullForge().bytes()
     let rows = 11
     var answers = 0
@@ -298,18 +299,5 @@ private func fullForge() -> RecordForge {
     bytes.put(UInt32(9_999), at: 88 + 40 * 10)
     let record = try CrashRecord.read(bytes: bytes)
     #expect(record.isComplete && record.notes.isEmpty)
-  }
-}
-
-/// SplitMix64: the same damage in every run.
-struct SeededGenerator: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var value = state
-    value = (value ^ value >> 30) &* 0xbf58_476d_1ce4_e5b9
-    value = (value ^ value >> 27) &* 0x94d0_49bb_1331_11eb
-    return value ^ value >> 31
   }
 }

@@ -21,6 +21,27 @@ struct OutputTests {
     #expect((try JSONSerialization.jsonObject(with: Data(array.output)) as? [Any])?.count == 1)
   }
 
+  /// Every field into which somebody may have written a person's address; the list is held by `RedactedReportTests`.
+  @Test(arguments: [["-f", "json"], ["-f", "ndjson"], ["-f", "text", "--threads", "all"], ["group", "-f", "json"]])
+  func whatIsReadIsRedacted(_ arguments: [String]) throws {
+    let address = "alice@" + "example.com"
+    var report = plainReport()
+    report.userID = address
+    report.operation = address
+    report.tags = [Tag(key: address, value: address)]
+    report.notes = [address]
+    report.process = ProcessInfo(executable: "/home/alice/\(address)/orderd", host: address)
+    report.breadcrumbs = [
+      Breadcrumb(timestamp: Timestamp(rawValue: 0), category: address, message: address)
+    ]
+    report.threads[0].name = address
+    var tool = ChildProcess([SymbolicateTool.path] + arguments + ["-"])
+    tool.input = report.json()
+    let outcome = try tool.run()
+    #expect(outcome.status == .exited(0), "\(outcome.errorText)")
+    #expect(!outcome.text.contains("alice") && !outcome.errorText.contains("alice"), "\(outcome.text)")
+  }
+
   @Test func earlierHashIsKept() throws {
     var report = plainReport()
     let earlier = StackHash(digits: String(repeating: "a", count: 32), quality: .offsets)
