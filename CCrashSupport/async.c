@@ -73,28 +73,51 @@ static int load_context(const struct crash_record *record, uint64_t context, uin
          crash_images_is_code(record, *resume);
 }
 
-// The context of an async function: below its saved frame pointer, or, in one that needs it no more (it never returns) or
-// not yet, where it came: in a register that its callees preserve.
-static uint64_t find_context(const struct crash_record *record, const struct crash_async_frame *frame) {
+// The context of an async function is below its saved frame pointer or, where the function needs it no more (it never
+// returns) or not yet, still where it came: in a register that its callees preserve.
+static uint64_t context_of_frame(const struct crash_record *record, const struct crash_async_frame *frame) {
   uint64_t context, parent, resume;
-  if (frame->frame_pointer && crash_safe_load(frame->frame_pointer - 8, &context) &&
-      load_context(record, context, &parent, &resume))
-    return context;
+  return frame->frame_pointer && crash_safe_load(frame->frame_pointer - 8, &context) &&
+                 load_context(record, context, &parent, &resume)
+             ? context
+             : 0;
+}
+
+static uint64_t context_in_register(const struct crash_record *record, const struct crash_async_frame *frame) {
+  uint64_t parent, resume;
   return load_context(record, frame->context_register, &parent, &resume) ? frame->context_register : 0;
+}
+
+static const struct crash_async_frame *inner_frame(const struct crash_async_trail *trail, uint32_t distance) {
+  return &trail->frames[(trail->count - distance) % CRASH_ASYNC_TRAIL];
+}
+
+// Looks from a frame of the runtime inwards for the function that it runs.
+static uint64_t find_context(const struct crash_record *record, const struct crash_async_trail *trail,
+                             uint64_t *found_position) {
+  uint32_t known = trail->count < CRASH_ASYNC_TRAIL ? trail->count : CRASH_ASYNC_TRAIL, first = 1;
+  uint64_t context = 0;
+  if (runtime_is_library) {
+    // The function beside the runtime's frames is the one, or there is none.
+    while (first <= known && is_runner(inner_frame(trail, first)->pc)) first++;
+    if (first < known) known = first;
+  }
+  for (uint32_t i = first; i <= known && !context; i++) {
+    context = context_of_frame(record, inner_frame(trail, i));
+    *found_position = inner_frame(trail, i)->position;
+  }
+  // The runtime's own frame beside the function has the context in that register, too: it is what it passes.
+  for (uint32_t i = runtime_is_library ? first : first + 1; i <= known && !context; i++) {
+    context = context_in_register(record, inner_frame(trail, i));
+    *found_position = inner_frame(trail, i)->position;
+  }
+  return context;
 }
 
 uint64_t crash_async_visit(const struct crash_record *record, struct crash_async_trail *trail,
                            const struct crash_async_frame *frame, uint64_t *found_position) {
   if (runner_count == 0) return 0;
-  uint64_t context = 0;
-  uint32_t known = trail->count < CRASH_ASYNC_TRAIL ? trail->count : CRASH_ASYNC_TRAIL;
-  for (uint32_t i = 1; is_runner(frame->pc) && i <= known && !context; i++) {
-    const struct crash_async_frame *inner = &trail->frames[(trail->count - i) % CRASH_ASYNC_TRAIL];
-    if (runtime_is_library && is_runner(inner->pc)) continue;
-    context = find_context(record, inner);
-    if (context) *found_position = inner->position;
-    if (runtime_is_library) break;  // the function beside the runtime's frames is the one that it runs, or there is none
-  }
+  uint64_t context = is_runner(frame->pc) ? find_context(record, trail, found_position) : 0;
   trail->frames[trail->count++ % CRASH_ASYNC_TRAIL] = *frame;
   return context;
 }

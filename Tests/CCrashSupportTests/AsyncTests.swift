@@ -47,7 +47,7 @@ import Testing
     #expect(task.name == "nightly export")
     #expect(
       task.locals == [
-        Tag(key: "request_id", value: "a request id that is longer than fifteen bytes, of <email>"),
+        Tag(key: "request_id", value: "a request id that is longer than fifteen bytes, of [redacted]"),
         Tag(key: "tenant", value: "acme"),
       ])
     #expect(!String(decoding: captured.bytes, as: UTF8.self).contains("jane@example.com"))

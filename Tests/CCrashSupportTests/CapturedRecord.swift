@@ -24,10 +24,12 @@ struct CapturedRecord {
   }
 
   /// Linker names of the crashing thread's frames, by binutils: an opinion that is not ours.
-  func names() throws -> [String] {
+  func names() throws -> [String] { try report.crashedThread.map(names) ?? [] }
+
+  func names(of thread: ThreadInfo) throws -> [String] {
     var result: [String] = []
     var cache: [String: String] = [:]
-    for frame in report.crashedThread?.frames ?? [] {
+    for frame in thread.frames {
       guard let captured = frame.captured, let index = captured.imageIndex else {
         result.append("?")
         continue

@@ -63,6 +63,7 @@ import Testing
               file: address("file"), line: 1, column: 1, declarationLine: 1, inApp: true))
         ])
     ]
+    report.task = TaskInfo(id: 1, name: address("task"), locals: [Tag(key: address("local"), value: address("value"))])
     report.images = [
       Image(path: address("path"), buildID: BuildID("aa"), address: Address(rawValue: 0), size: 1)
     ]

@@ -151,6 +151,65 @@ static void load(const char *variable, int other_namespace) {
   library_crash = (void (*)(void))dlsym(library, "fxlib_crash");
 }
 
+// ---- Threads that are hard to stop ------------------------------------------------------------------------------
+
+static pthread_barrier_t ready;
+static volatile long ticks;
+static NI void hx_spins(void) { for (;;) ticks++; }
+static NI void hx_sleeps(void) { for (;;) { pause(); KEEP(); } }
+static NI void hx_ticks(void) { for (;;) { usleep(200); ticks++; } }
+
+static void *blocks_everything(void *argument) {
+  (void)argument;
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, NULL);
+  pthread_barrier_wait(&ready);
+  hx_sleeps();
+  return NULL;
+}
+// Not through libc, which keeps its own signals open.
+static void *blocks_libc_signals(void *argument) {
+  (void)argument;
+  uint64_t all = ~0ull;
+  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, sizeof all);
+  pthread_barrier_wait(&ready);
+  hx_sleeps();
+  return NULL;
+}
+static void *spins(void *argument) {
+  (void)argument;
+  pthread_barrier_wait(&ready);
+  hx_spins();
+  return NULL;
+}
+static void *sleeps(void *argument) {
+  (void)argument;
+  pthread_barrier_wait(&ready);
+  hx_sleeps();
+  return NULL;
+}
+static void *ticking(void *argument) {
+  (void)argument;
+  prctl(PR_SET_NAME, "ticker");
+  pthread_barrier_wait(&ready);
+  hx_ticks();
+  return NULL;
+}
+static void *ends(void *argument) { return argument; }
+
+static void spawn_and_wait(void *(*routine)(void *), unsigned count) {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, 64 * 1024);
+  pthread_barrier_init(&ready, NULL, count + 1);
+  for (unsigned i = 0; i < count; i++) {
+    pthread_t thread;
+    if (pthread_create(&thread, &attributes, routine, NULL)) _exit(93);
+  }
+  pthread_barrier_wait(&ready);
+}
+
 // ---- The table --------------------------------------------------------------------------------------------------
 
 static int is(const char *name, const char *other) { return strcmp(name, other) == 0; }
@@ -215,6 +274,28 @@ int host_run(const char *name) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, storms, NULL)) return 93;
     for (;;) pause();
+  }
+  else if (is(name, "threads_blocked")) { spawn_and_wait(blocks_everything, 4); spawn_and_wait(spins, 2); hx_top(); }
+  else if (is(name, "threads_silent")) { spawn_and_wait(blocks_libc_signals, 2); spawn_and_wait(sleeps, 2); hx_top(); }
+  else if (is(name, "threads_many")) { spawn_and_wait(sleeps, 1100); hx_top(); }
+  else if (is(name, "threads_come_and_go")) {
+    spawn_and_wait(sleeps, 3);
+    for (int i = 0; i < 5000; i++) {
+      pthread_t thread;
+      if (pthread_create(&thread, NULL, ends, NULL)) return 93;
+      pthread_join(thread, NULL);
+    }
+    hx_top();
+  }
+  else if (is(name, "maps_beside_threads")) {
+    // Threads that were stopped and let go go on, with their masks, and can be stopped again.
+    spawn_and_wait(ticking, 2);
+    for (int i = 0; i < PAGES; i++) {
+      touch_pages(i, i + 1);
+      for (long seen = ticks; ticks < seen + 3;) usleep(100);
+    }
+    if (setuid(getuid())) return 97;  // libc's own use of the signal that stops threads
+    hx_top();
   }
   else if (is(name, "reload")) { dlclose(library); load("FX_LIB2", 0); hx_call(library_crash); }
   else if (is(name, "unloaded")) { dlclose(library); hx_call(library_crash); }

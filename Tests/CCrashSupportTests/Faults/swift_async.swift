@@ -35,11 +35,11 @@ enum Request {
   print("direct top")
 }
 
-nonisolated(nonsending) @inline(never) func as_ns2() async {
+@inline(never) nonisolated(nonsending) func as_ns2() async {
   as_crash()
   print("ns2")
 }
-nonisolated(nonsending) @inline(never) func as_ns1() async {
+@inline(never) nonisolated(nonsending) func as_ns1() async {
   await as_ns2()
   print("ns1")
 }
@@ -51,7 +51,7 @@ actor Ledger {
   }
 }
 
-@MainActor @inline(never) func as_on_main() async {
+@inline(never) @MainActor func as_on_main() async {
   await as_top()
   print("on main")
 }
