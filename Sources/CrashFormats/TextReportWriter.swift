@@ -64,6 +64,7 @@ public struct TextReportWriter: Sendable {
     row("Host", report.process?.host)
     row("Process", Self.process(report.process))
     row("Operation", report.operation)
+    row("Task", report.task.map(Self.task))
     row("User", report.userID)
     row("Tags", report.tags.map { "\($0.key)=\($0.value)" }.joined(separator: ", "))
     row("Stack hash", report.stackHash.map { "\($0.digits) (\($0.quality.rawValue))" })
@@ -264,6 +265,12 @@ public struct TextReportWriter: Sendable {
       text += "\(row.range) \(row.id.padded(to: idWidth)) \(row.name.padded(to: nameWidth)) \(row.rest)\n"
     }
     text += "\n"
+  }
+
+  /// `17 "nightly export", request_id=9f2c`
+  private static func task(_ task: TaskInfo) -> String {
+    let name = task.name.map { " \"\($0)\"" } ?? ""
+    return (["\(task.id)\(name)"] + task.locals.map { "\($0.key)=\($0.value)" }).joined(separator: ", ")
   }
 
   private func bold(_ text: String) -> String { usesColor ? "\u{1b}[1m\(text)\u{1b}[0m" : text }
