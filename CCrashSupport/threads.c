@@ -48,7 +48,7 @@ static uint32_t take_slot(uint32_t id) {
 }
 
 void crash_threads_add(void) {
-  if (!own_slot) own_slot = take_slot((uint32_t)crash_sys_gettid());
+  if (!own_slot) own_slot = take_slot(crash_sys_thread_id());
 }
 
 void crash_threads_remove(void) {
@@ -65,7 +65,7 @@ void crash_threads_remove(void) {
 
 void crash_threads_add_existing(void) {
   // A child made by fork before the first start has its parent's list.
-  if (own_slot && slots[own_slot - 1].id != (uint32_t)crash_sys_gettid()) crash_threads_after_fork();
+  if (own_slot && slots[own_slot - 1].id != crash_sys_thread_id()) crash_threads_after_fork();
   crash_threads_add();
   DIR *directory = opendir("/proc/self/task");
   if (!directory) return;
@@ -108,21 +108,15 @@ static long futex(uint32_t *word, int operation, uint32_t value, const struct ti
   return crash_syscall(SYS_futex, (long)word, operation | FUTEX_PRIVATE_FLAG, value, (long)timeout);
 }
 
-// The handler in the threads that are stopped. No thread-local storage: in a shared library its first use allocates.
-// Which slot is its own comes with the signal.
+// The handler in the threads that are stopped. Which slot is its own is looked for, and not kept in thread-local storage:
+// in a shared library the first use of that allocates.
 static void stand_still(int signal, siginfo_t *info, void *context) {
   (void)signal;
-  uint32_t id = (uint32_t)crash_sys_gettid(), index = CRASH_THREADS_MAX;
-  if (info->si_code == SI_QUEUE && (uint32_t)info->si_value.sival_int < CRASH_THREADS_MAX) {
-    index = (uint32_t)info->si_value.sival_int;
-  } else {  // sent by tgkill, which carries no value
-    for (uint32_t i = 0; i < used_slots; i++)
-      if (slots[i].id == id) index = i;
-  }
-  if (index == CRASH_THREADS_MAX || slots[index].id != id) return;
-  // Too late an answer finds nobody who waits for it.
-  uint32_t asked = SLOT_ASKED;
-  if (!__atomic_load_n(&holding, __ATOMIC_ACQUIRE)) return;
+  (void)info;
+  if (!__atomic_load_n(&holding, __ATOMIC_ACQUIRE)) return;  // too late: nobody waits for an answer
+  uint32_t id = crash_sys_thread_id(), index = 0, asked = SLOT_ASKED;
+  while (index < used_slots && slots[index].id != id) index++;
+  if (id == 0 || index == used_slots) return;
   slots[index].context = context;
   crash_syscall(SYS_prctl, 16 /* PR_GET_NAME */, (long)slots[index].name, 0, 0);
   if (!__atomic_compare_exchange_n(&slots[index].state, &asked, SLOT_STOPPED, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
@@ -132,20 +126,13 @@ static void stand_still(int signal, siginfo_t *info, void *context) {
   while (__atomic_load_n(&holding, __ATOMIC_ACQUIRE)) futex(&holding, FUTEX_WAIT, 1, NULL);
 }
 
+// By `tgkill`, which abort() and raise() need too, so that every sandbox lets it through; a call that queues a value with
+// the signal may be the end of the process in one.
 static int ask(long pid, uint32_t index) {
-  siginfo_t info;
-  memset(&info, 0, sizeof info);
-  info.si_signo = STOP_SIGNAL;
-  info.si_code = SI_QUEUE;
-  info.si_pid = (pid_t)pid;
-  info.si_value.sival_int = (int)index;
   slots[index].state = SLOT_ASKED;
   slots[index].context = NULL;
   memset(slots[index].name, 0, sizeof slots[index].name);
-  long result = crash_syscall(SYS_rt_tgsigqueueinfo, pid, slots[index].id, STOP_SIGNAL, (long)&info);
-  // A sandbox may allow the one and refuse the other; the queue of real-time signals may be full (EAGAIN).
-  if (result == -EPERM || result == -ENOSYS || result == -EAGAIN)
-    result = crash_syscall(SYS_tgkill, pid, slots[index].id, STOP_SIGNAL, 0);
+  long result = crash_syscall(SYS_tgkill, pid, slots[index].id, STOP_SIGNAL, 0);
   if (result == -ESRCH || result == -EINVAL) slots[index].state = SLOT_GONE;
   return result == 0;
 }
@@ -161,8 +148,7 @@ void crash_threads_prepare(void) {
 
 size_t crash_threads_stop(size_t *without_room) {
   long pid = crash_sys_getpid();
-  uint32_t self = (uint32_t)crash_sys_gettid(), used = __atomic_load_n(&used_slots, __ATOMIC_ACQUIRE);
-  uint32_t asked = 0;
+  uint32_t self = crash_sys_thread_id(), used = __atomic_load_n(&used_slots, __ATOMIC_ACQUIRE), asked = 0;
   *without_room = __atomic_load_n(&unknown_threads, __ATOMIC_RELAXED);
   stopped_count = 0;
   answered = 0;
@@ -170,8 +156,11 @@ size_t crash_threads_stop(size_t *without_room) {
     uint32_t id = __atomic_load_n(&slots[i].id, __ATOMIC_ACQUIRE);
     if (id != 0 && id != self) stopped_slots[stopped_count++] = (uint16_t)i;
   }
-  if (stopped_count == 0) return 0;
-  crash_sys_sigaction(STOP_SIGNAL, &stop_action, &former_action);
+  // Where a sandbox keeps from us who we are we would stop ourselves, and without our handler the signal ends the process.
+  // The threads are listed then, without an answer.
+  if (stopped_count == 0 || self == 0 || pid <= 0 ||
+      crash_sys_sigaction(STOP_SIGNAL, &stop_action, &former_action) != 0)
+    return stopped_count;
   __atomic_store_n(&holding, 1, __ATOMIC_RELEASE);
   for (size_t i = 0; i < stopped_count; i++) asked += (uint32_t)ask(pid, stopped_slots[i]);
 

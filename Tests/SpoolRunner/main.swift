@@ -7,6 +7,8 @@ import Glibc
 // `SpoolRunner process DIR [reports]`: works through the records of earlier runs, keeping so many reports.
 // `SpoolRunner poison DIR`: starts for real, and dies where a record says `poisoned`.
 // `SpoolRunner start DIR SIGNAL`: starts for real, twice, sets scope from 32 threads, then dies by the signal.
+// `SpoolRunner verify DIR`: looks whether capture works, before the start, behind it, and with another handler in front;
+// then crashes in a task with a task local.
 // `SpoolRunner errors DIR COUNT`: reports so many handled errors.
 // `SpoolRunner lock FILE`: holds a record's lock, as a living run does, until standard input ends.
 let arguments = CommandLine.arguments
@@ -57,6 +59,20 @@ case "start":
   CrashReporter.setTag("region", "eu-west")
   CrashReporter.addBreadcrumb("the last one", category: "db")
   if let signal = arguments.count > 3 ? Int32(arguments[3]) : nil { raise(signal) }
+case "verify":
+  say("before \(CrashReporter.verify())")
+  do {
+    try CrashReporter.start(CrashReporter.Configuration(service: "runner", directory: arguments[2]))
+  } catch { fail("\(error)") }
+  say("started \(CrashReporter.verify().isIntact)")
+  signal(SIGBUS) { _ in }
+  say("replaced \(CrashReporter.verify().replacedSignals)")
+  say("included \(CrashReporter.includeTaskLocal("request_id", RequestScope.$id))")
+  say("included \(CrashReporter.includeTaskLocal(String(repeating: "n", count: 61), RequestScope.$id))")
+  Task(name: "nightly") {
+    RequestScope.$id.withValue("9f2c") { _ = raise(SIGSEGV) }
+  }
+  while true { pause() }
 case "errors":
   var configuration = CrashReporter.Configuration(service: "runner", directory: arguments[2])
   configuration.diagnostics = { say($0) }
@@ -71,7 +87,11 @@ case "lock":
   guard file >= 0, flock(file, LOCK_EX) == 0 else { fail("no lock") }
   say("locked")
   _ = readLine()
-default: fail("usage: SpoolRunner process|poison|start|errors|lock PATH")
+default: fail("usage: SpoolRunner process|poison|start|verify|errors|lock PATH")
+}
+
+enum RequestScope {
+  @TaskLocal static var id: String?
 }
 
 enum SyncFailure: Error {

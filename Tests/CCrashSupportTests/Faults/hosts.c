@@ -1,4 +1,5 @@
 // Programs that have plans of their own with the signals of a crash.
+#include "faults.h"
 #include "hosts.h"
 
 #include <dlfcn.h>
@@ -278,6 +279,8 @@ int host_run(const char *name) {
   else if (is(name, "threads_blocked")) { spawn_and_wait(blocks_everything, 4); spawn_and_wait(spins, 2); hx_top(); }
   else if (is(name, "threads_silent")) { spawn_and_wait(blocks_libc_signals, 2); spawn_and_wait(sleeps, 2); hx_top(); }
   else if (is(name, "threads_many")) { spawn_and_wait(sleeps, 1100); hx_top(); }
+  else if (is(name, "threads_64")) { spawn_and_wait(sleeps, 64); fault_stamp(); hx_top(); }
+  else if (is(name, "threads_500")) { spawn_and_wait(sleeps, 500); fault_stamp(); hx_top(); }
   else if (is(name, "threads_come_and_go")) {
     spawn_and_wait(sleeps, 3);
     for (int i = 0; i < 5000; i++) {
