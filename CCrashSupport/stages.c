@@ -62,10 +62,14 @@ static void stage_signal(struct crash_record *record, const struct crash_event *
   crash_record_commit(record, CRASH_SECTION_REGISTERS, sizeof *registers);
   crash_record_commit(record, CRASH_SECTION_SIGNAL, sizeof *out);
 
-  out->realtime_ns = crash_clock_ns(CLOCK_REALTIME);
-  out->boottime_ns = crash_clock_ns(CLOCK_BOOTTIME);
-  out->thread = (uint32_t)crash_sys_gettid();
-  record->header->crash_thread = out->thread;
+  // Asked first and stored together: a section whose seal does not match counts for nothing, and so no call that may be
+  // the process's last can be between the stores and the new seal.
+  int64_t realtime_ns = crash_clock_ns(CLOCK_REALTIME), boottime_ns = crash_clock_ns(CLOCK_BOOTTIME);
+  uint32_t thread = crash_sys_thread_id();
+  out->realtime_ns = realtime_ns;
+  out->boottime_ns = boottime_ns;
+  out->thread = thread;
+  record->header->crash_thread = thread;
   crash_record_commit(record, CRASH_SECTION_SIGNAL, sizeof *out);
 }
 
@@ -156,7 +160,8 @@ void crash_stages_run(const struct crash_event *event, uint64_t host_handler) {
       CRASH_SECTION_SIGNAL,    CRASH_SECTION_THREADS,  CRASH_SECTION_FRAMES,
       CRASH_SECTION_REGISTERS, CRASH_SECTION_MESSAGES, CRASH_SECTION_NOTES};
   for (unsigned i = 0; i < sizeof written_here / sizeof written_here[0]; i++) crash_record_reopen(record, written_here[i]);
-  __atomic_store_n(&record->note_count, 0, __ATOMIC_RELAXED);
+  // Not for the first crash: another thread that crashes at the same time may have noted itself already.
+  if (record->header->crash_state != CRASH_STATE_NONE) crash_record_forget_notes(record);
   __atomic_store_n(&record->header->crash_state, CRASH_STATE_CAPTURING, __ATOMIC_RELEASE);
   run_stage(STAGE_SIGNAL, stage_signal, event);
   open_faults();
@@ -168,9 +173,7 @@ void crash_stages_run(const struct crash_event *event, uint64_t host_handler) {
   // Should that one jump out of the handler, and its thread do nothing that we notice until the process is killed, then
   // this is a crash that was none. The reader is told that it may be so.
   if (host_handler) crash_record_note(record, CRASH_NOTE_HOST_HANDLER, (uint32_t)event->signal, 0, host_handler);
-  uint32_t notes = __atomic_load_n(&record->note_count, __ATOMIC_RELAXED);
-  if (notes > CRASH_RECORD_NOTE_COUNT) notes = CRASH_RECORD_NOTE_COUNT;
-  crash_record_commit(record, CRASH_SECTION_NOTES, notes * sizeof(struct crash_record_note));
+  crash_record_commit_notes(record);
   __atomic_store_n(&record->header->crash_state, CRASH_STATE_COMPLETE, __ATOMIC_RELEASE);
   crash_deadline_clear();  // a former handler may take its time
 }
@@ -187,6 +190,7 @@ void crash_stages_skip(const struct crash_event *event) {
 
 void crash_stages_take_back(void) {
   struct crash_record *record = &crash_capture.record;
+  crash_record_forget_notes(record);
   __atomic_store_n(&record->header->crash_state, CRASH_STATE_NONE, __ATOMIC_RELEASE);
   record->header->crash_thread = 0;
 }
