@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "record.h"
+#include "syscalls.h"
 
 struct crash_capture {
   struct crash_record record;
@@ -20,6 +21,13 @@ extern struct crash_capture crash_capture;
 /// Whether this process has a record. False in a child made by fork, where the record is not mapped: nothing may touch it
 /// there. Async-signal-safe.
 static inline int crash_capture_is_owner(void) { return *crash_capture.owner != 0; }
+
+/// Whether the record's owner is asking, and not its child made by vfork, which runs in the same memory. Where a sandbox
+/// does not tell, it is taken for the owner: a crash of its own is likelier. Async-signal-safe.
+static inline int crash_capture_is_own_process(void) {
+  long pid = crash_sys_getpid();
+  return pid < 0 || pid == crash_capture.pid;
+}
 
 /// Moves what was set before the start into the record. Not async-signal-safe: takes the scope's lock.
 void crash_scope_attach(struct crash_record *record);

@@ -12,7 +12,7 @@
 __attribute__((noinline)) size_t crash_support_capture_stack(uint64_t *addresses, size_t capacity,
                                                             uint32_t *thread) {
   if (!crash_capture_is_owner()) return 0;
-  if (thread) *thread = (uint32_t)crash_sys_gettid();
+  if (thread) *thread = crash_sys_thread_id();
   ucontext_t context;
   if (getcontext(&context) != 0) return 0;
   uint64_t columns[CRASH_ARCH_COLUMNS];

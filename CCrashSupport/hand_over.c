@@ -27,9 +27,7 @@ static int index_of(int signal) {
 }
 
 // A child made by vfork runs in its parent's memory, where all of this is the parent's.
-static int is_borrowed(void) {
-  return crash_capture_is_owner() && crash_sys_getpid() != crash_capture.pid;
-}
+static int is_borrowed(void) { return crash_capture_is_owner() && !crash_capture_is_own_process(); }
 
 static int is_handler(const struct crash_kernel_sigaction *action) {
   return action->handler != (void *)SIG_DFL && action->handler != (void *)SIG_IGN;
@@ -70,9 +68,11 @@ void crash_former_actions_reinstall(void) {
   given_back = 0;
 }
 
-static void put_back(int index) {
-  crash_sys_sigaction(crash_signals[index], &former[index], NULL);
+// Returns 0, or -1 where a sandbox refuses it.
+static int put_back(int index) {
+  if (crash_sys_sigaction(crash_signals[index], &former[index], NULL) != 0) return -1;
   if (!is_borrowed()) given_back |= 1u << index;
+  return 0;
 }
 
 static void give_back(int index) {
@@ -122,17 +122,21 @@ static int is_repeatable(const struct crash_event *event) {
 // Ends the process by the signal, with the siginfo that it came with, as soon as this handler returns.
 static void die_by(int signal, siginfo_t *info) {
   long pid = crash_sys_getpid(), thread = crash_sys_gettid();
+  if (pid < 0 && crash_capture_is_owner()) pid = crash_capture.pid;
   // The kernel drops a signal with the default action for the first process of a pid namespace, unless the kernel itself
   // raised it: a container's main process would go on. Its exit status can still say what happened.
   if (pid == 1) crash_syscall(SYS_exit_group, 128 + signal, 0, 0, 0);
   struct crash_kernel_sigaction standard = {.handler = SIG_DFL};
-  crash_sys_sigaction(signal, &standard, NULL);
+  // Where a sandbox refuses that, the signal would come to us again, for ever.
+  if (crash_sys_sigaction(signal, &standard, NULL) != 0) crash_syscall(SYS_exit_group, 128 + signal, 0, 0, 0);
   // Blocked until the return, which restores the interrupted context's mask: only then is it delivered, and the core
   // shows the place of the crash and not this function.
   crash_kernel_sigset blocked = crash_signal_bit(signal);
   crash_sys_sigprocmask(SIG_BLOCK, &blocked, NULL);
   if (crash_syscall(SYS_rt_tgsigqueueinfo, pid, thread, signal, (long)info) == 0) return;
   if (crash_syscall(SYS_tgkill, pid, thread, signal, 0) == 0) return;
+  // To any thread, where a sandbox does not tell which one this is: the default action ends all of them.
+  if (pid > 0 && crash_syscall(SYS_kill, pid, signal, 0, 0) == 0) return;
   crash_syscall(SYS_exit_group, 128 + signal, 0, 0, 0);
 }
 
@@ -146,7 +150,13 @@ static void die_by_default(int index, const struct crash_event *event) {
   }
   // Not only while it is ours: a handler that was installed over ours and calls it as its predecessor is still in front,
   // and returning into the fault would bring us here again, for ever.
-  put_back(index);
+  if (put_back(index) == 0) return;
+  // A sandbox refuses it. A fault whose signal is blocked ends the process all the same, and in the same way: the kernel
+  // puts the default action back itself (force_sig_info_to_task in its signal.c).
+  crash_kernel_sigset mask;
+  memcpy(&mask, &event->context->uc_sigmask, sizeof mask);
+  mask |= crash_signal_bit(event->signal);
+  memcpy(&event->context->uc_sigmask, &mask, sizeof mask);
 }
 
 // ---- By a former handler ----------------------------------------------------------------------------------------
@@ -193,7 +203,7 @@ static int is_pending(int signal) {
 static enum crash_outcome hand_to_host(int index, const struct crash_event *event) {
   const struct crash_kernel_sigaction action = former[index];
   struct crash_kernel_sigaction before, after;
-  crash_sys_sigaction(event->signal, NULL, &before);
+  int is_known = crash_sys_sigaction(event->signal, NULL, &before) == 0;
   // As the kernel does before it enters such a handler.
   if ((action.flags & SA_RESETHAND) && !is_borrowed()) {
     former[index] = (struct crash_kernel_sigaction){.handler = SIG_DFL};
@@ -206,7 +216,9 @@ static enum crash_outcome hand_to_host(int index, const struct crash_event *even
   // It returned. Where it left the action alone it means to go on: if it repaired nothing, the fault comes again, and to
   // both of us, as it would have to it. Where it put another action in place, a fault is about to end the process by that
   // one; and so is a signal that it raised again and that waits for its return.
-  crash_sys_sigaction(event->signal, NULL, &after);
+  is_known = is_known && crash_sys_sigaction(event->signal, NULL, &after) == 0;
+  // Where a sandbox does not tell, the record stays; a process that lives on is noticed later.
+  if (!is_known) return CRASH_OUTCOME_DEATH;
   if (after.handler == before.handler) return CRASH_OUTCOME_RECOVERED;
   return is_repeatable(event) || is_pending(event->signal) ? CRASH_OUTCOME_DEATH : CRASH_OUTCOME_RECOVERED;
 }

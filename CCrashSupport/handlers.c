@@ -73,7 +73,7 @@ static int wait_for_owner(const struct crash_event *event, uintptr_t self) {
   uint64_t columns[CRASH_ARCH_COLUMNS];
   crash_arch_columns(event->context, columns);
   crash_record_note(&crash_capture.record, CRASH_NOTE_SECOND_CRASH, (uint32_t)event->signal,
-                    (uint64_t)crash_sys_gettid(), columns[CRASH_ARCH_PC]);
+                    crash_sys_thread_id(), columns[CRASH_ARCH_PC]);
   // Short steps first: a host that recovers from faults all the time (a garbage collector's barrier) waits in here.
   int64_t end = crash_clock_ns(CLOCK_MONOTONIC) + (CRASH_DEADLINE_SECONDS + 2) * 1000000000ll;
   for (long microseconds = 50; crash_clock_ns(CLOCK_MONOTONIC) < end;) {
@@ -102,7 +102,7 @@ static void handle(int signal, siginfo_t *info, void *opaque) {
   if ((signal == SIGSEGV || signal == SIGBUS) && crash_safe_recover(event.context)) return;
 
   // In a child made by fork the record is not mapped, in one made by vfork it is the parent's. Neither is ours to write.
-  if (!crash_capture_is_owner() || crash_sys_getpid() != crash_capture.pid) {
+  if (!crash_capture_is_owner() || !crash_capture_is_own_process()) {
     crash_hand_over(&event);
     return;
   }

@@ -262,7 +262,9 @@ void crash_images_add_for(struct crash_record *record, uint64_t address) {
 void crash_images_commit(struct crash_record *record) {
   crash_record_commit(record, CRASH_SECTION_PATHS, path_length);
   crash_record_commit(record, CRASH_SECTION_IMAGES, image_count * sizeof(struct crash_record_image));
-  if (images_without_room) crash_record_note(record, CRASH_NOTE_IMAGES_FULL, 0, images_without_room, 0);
+  // Before the crash it would be noted at every refresh, and again at the crash.
+  if (images_without_room && record->header->crash_state != CRASH_STATE_NONE)
+    crash_record_note(record, CRASH_NOTE_IMAGES_FULL, 0, images_without_room, 0);
 }
 
 int crash_images_find_table(const struct crash_record *record, uint64_t pc, struct crash_unwind_table *table) {

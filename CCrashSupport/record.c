@@ -253,9 +253,26 @@ void crash_record_commit(struct crash_record *record, enum crash_record_section_
   __atomic_store_n(&section->commit, CRASH_SECTION_COMMITTED, __ATOMIC_RELEASE);
 }
 
+void crash_record_forget_notes(struct crash_record *record) {
+  for (uint32_t i = 0; i < CRASH_RECORD_NOTE_COUNT; i++)
+    __atomic_store_n(&record->taken_notes[i].kind, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&record->note_count, 0, __ATOMIC_RELEASE);
+}
+
+void crash_record_commit_notes(struct crash_record *record) {
+  crash_record_reopen(record, CRASH_SECTION_NOTES);
+  uint32_t taken = __atomic_load_n(&record->note_count, __ATOMIC_ACQUIRE), count = 0;
+  for (uint32_t i = 0; i < taken && i < CRASH_RECORD_NOTE_COUNT; i++)
+    if (__atomic_load_n(&record->taken_notes[i].kind, __ATOMIC_ACQUIRE)) record->notes[count++] = record->taken_notes[i];
+  crash_record_commit(record, CRASH_SECTION_NOTES, count * sizeof(struct crash_record_note));
+}
+
 void crash_record_note(struct crash_record *record, uint32_t kind, uint32_t stage, uint64_t value, uint64_t address) {
-  // A thread that crashes second adds its note while the first one works: the index is taken atomically.
   uint32_t index = __atomic_fetch_add(&record->note_count, 1, __ATOMIC_RELAXED);
   if (index >= CRASH_RECORD_NOTE_COUNT) return;
-  record->notes[index] = (struct crash_record_note){kind, stage, value, address};
+  struct crash_record_note *note = &record->taken_notes[index];
+  note->stage = stage;
+  note->value = value;
+  note->address = address;
+  __atomic_store_n(&note->kind, kind, __ATOMIC_RELEASE);
 }

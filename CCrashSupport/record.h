@@ -45,6 +45,9 @@ struct crash_record {
   struct crash_record_registers *other_registers;
   struct crash_record_message *messages;
   struct crash_record_note *notes;
+  /// What `crash_record_commit_notes` moves into the section. A thread that crashes second may be in the middle of its
+  /// note when the first one seals, and nobody may write what is sealed.
+  struct crash_record_note taken_notes[CRASH_RECORD_NOTE_COUNT];
   uint32_t note_count;
 };
 
@@ -71,7 +74,13 @@ void crash_record_commit(struct crash_record *record, enum crash_record_section_
 /// Breaks the seal of a section, whose content then counts for nothing. Async-signal-safe.
 void crash_record_reopen(struct crash_record *record, enum crash_record_section_type type);
 
-/// Adds a note; drops it where there is no room. Async-signal-safe.
+/// Forgets the notes of an earlier crash. By the thread that owns the crash path. Async-signal-safe.
+void crash_record_forget_notes(struct crash_record *record);
+
+/// Stores and seals the notes so far. By the thread that owns the crash path. Async-signal-safe.
+void crash_record_commit_notes(struct crash_record *record);
+
+/// Adds a note; drops it where there is no room. By any thread. Async-signal-safe.
 void crash_record_note(struct crash_record *record, uint32_t kind, uint32_t stage, uint64_t value, uint64_t address);
 
 #endif

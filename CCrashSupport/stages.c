@@ -67,10 +67,14 @@ static void stage_signal(struct crash_record *record, const struct crash_event *
   crash_record_commit(record, CRASH_SECTION_REGISTERS, sizeof *registers);
   crash_record_commit(record, CRASH_SECTION_SIGNAL, sizeof *out);
 
-  out->realtime_ns = crash_clock_ns(CLOCK_REALTIME);
-  out->boottime_ns = crash_clock_ns(CLOCK_BOOTTIME);
-  out->thread = (uint32_t)crash_sys_gettid();
-  record->header->crash_thread = out->thread;
+  // Asked first and stored together: a section whose seal does not match counts for nothing, and so no call that may be
+  // the process's last can be between the stores and the new seal.
+  int64_t realtime_ns = crash_clock_ns(CLOCK_REALTIME), boottime_ns = crash_clock_ns(CLOCK_BOOTTIME);
+  uint32_t thread = crash_sys_thread_id();
+  out->realtime_ns = realtime_ns;
+  out->boottime_ns = boottime_ns;
+  out->thread = thread;
+  record->header->crash_thread = thread;
   crash_record_commit(record, CRASH_SECTION_SIGNAL, sizeof *out);
 }
 
@@ -272,7 +276,8 @@ void crash_stages_run(const struct crash_event *event) {
       CRASH_SECTION_TASK,          CRASH_SECTION_OTHER_THREADS, CRASH_SECTION_OTHER_FRAMES,
       CRASH_SECTION_OTHER_REGISTERS};
   for (unsigned i = 0; i < sizeof written_here / sizeof written_here[0]; i++) crash_record_reopen(record, written_here[i]);
-  __atomic_store_n(&record->note_count, 0, __ATOMIC_RELAXED);
+  // Not for the first crash: another thread that crashes at the same time may have noted itself already.
+  if (record->header->crash_state != CRASH_STATE_NONE) crash_record_forget_notes(record);
   __atomic_store_n(&record->header->crash_state, CRASH_STATE_CAPTURING, __ATOMIC_RELEASE);
   run_stage(STAGE_SIGNAL, stage_signal, event);
   open_faults();
@@ -282,11 +287,10 @@ void crash_stages_run(const struct crash_event *event) {
   run_stage(STAGE_IMAGES, stage_images, event);
   run_stage(STAGE_SEAL, stage_seal, event);
   run_stage(STAGE_TASK, stage_task, event);
-  capture_others(record, event);
   note_handlers(record, event->signal);
-  uint32_t notes = __atomic_load_n(&record->note_count, __ATOMIC_RELAXED);
-  if (notes > CRASH_RECORD_NOTE_COUNT) notes = CRASH_RECORD_NOTE_COUNT;
-  crash_record_commit(record, CRASH_SECTION_NOTES, notes * sizeof(struct crash_record_note));
+  crash_record_commit_notes(record);
+  capture_others(record, event);
+  crash_record_commit_notes(record);
   __atomic_store_n(&record->header->crash_state, CRASH_STATE_COMPLETE, __ATOMIC_RELEASE);
   crash_deadline_clear();  // a former handler may take its time
 }
@@ -303,6 +307,7 @@ void crash_stages_skip(const struct crash_event *event) {
 
 void crash_stages_take_back(void) {
   struct crash_record *record = &crash_capture.record;
+  crash_record_forget_notes(record);
   __atomic_store_n(&record->header->crash_state, CRASH_STATE_NONE, __ATOMIC_RELEASE);
   record->header->crash_thread = 0;
 }

@@ -56,6 +56,12 @@ static inline crash_kernel_sigset crash_signal_bit(int signal) { return (uint64_
 static inline long crash_sys_getpid(void) { return crash_syscall(SYS_getpid, 0, 0, 0, 0); }
 static inline long crash_sys_gettid(void) { return crash_syscall(SYS_gettid, 0, 0, 0, 0); }
 
+/// The calling thread's id as records keep it: 0, which stands for unknown, where a sandbox does not tell.
+static inline uint32_t crash_sys_thread_id(void) {
+  long thread = crash_sys_gettid();
+  return thread > 0 ? (uint32_t)thread : 0;
+}
+
 static inline long crash_sys_sigaction(int signal, const struct crash_kernel_sigaction *new_action,
                                        struct crash_kernel_sigaction *old_action) {
   return crash_syscall(SYS_rt_sigaction, signal, (long)new_action, (long)old_action, sizeof(crash_kernel_sigset));

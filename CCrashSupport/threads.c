@@ -32,6 +32,7 @@ static _Thread_local uint32_t own_slot;  // index + 1
 
 // Takes a slot for a thread. Returns its index + 1, or 0 where all are taken.
 static uint32_t take_slot(uint32_t id) {
+  if (id == 0) return 0;
   uint32_t first = __atomic_fetch_add(&next_slot, 1, __ATOMIC_RELAXED);
   for (uint32_t i = 0; i < CRASH_THREADS_MAX; i++) {
     uint32_t index = (first + i) % CRASH_THREADS_MAX, nobody = 0;

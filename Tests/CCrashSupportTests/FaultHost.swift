@@ -19,6 +19,8 @@ final class FaultHost: Sendable {
     case staticRelease = "static"
   }
   func async(_ build: AsyncBuild) -> String { "\(directory.path)/async-\(build.rawValue)" }
+  /// An allocator for LD_PRELOAD that counts, and bears no reentrance.
+  var allocator: String { "\(directory.path)/allocator.so" }
 
   private init() throws {
     let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
@@ -40,9 +42,8 @@ final class FaultHost: Sendable {
     let objects = try FileManager.default.contentsOfDirectory(atPath: support).map { "\(support)/\($0)" }
     let style = ["-O1", "-g", "-w", "-fomit-frame-pointer", "-fno-optimize-sibling-calls"]
     try require(
-      ["gcc"] + style + includes + ["\(faults)/host.c", "\(faults)/hosts.c", "\(faults)/faults.c"] + objects + [
-        "-o", c, "-rdynamic",
-      ])
+      ["gcc"] + style + includes + Self.programs.map { "\(faults)/\($0)" } + objects + ["-o", c, "-rdynamic"])
+    try require(["gcc", "-O2", "-fPIC", "-shared", "-D_GNU_SOURCE", "\(faults)/allocator.c", "-o", allocator])
     for (path, flags) in [(library, []), (otherLibrary, ["-DOTHER"])] {
       try require(["gcc"] + style + includes + ["-fPIC", "-shared", "\(faults)/fxlib.c", "-o", path] + flags)
     }
@@ -73,6 +74,22 @@ final class FaultHost: Sendable {
         ] + objects)
     }
   }
+
+  /// All sources of the C program, the reporter's included, with the flags to find their headers.
+  static func sourcesOfTheCProgram() throws -> [String] {
+    let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    let faults = tests.appendingPathComponent("Faults").path
+    let root = tests.deletingLastPathComponent().deletingLastPathComponent().path
+    let sources = try ["CCrashSupport", "Sources/CCrashFormat"].flatMap { folder in
+      try FileManager.default.contentsOfDirectory(atPath: "\(root)/\(folder)")
+        .filter { $0.hasSuffix(".c") }.map { "\(root)/\(folder)/\($0)" }
+    }
+    return ["-I\(root)/CCrashSupport/include", "-I\(root)/Sources/CCrashFormat/include", "-I\(faults)"]
+      + programs.map { "\(faults)/\($0)" } + sources
+  }
+
+  /// The C program's own sources.
+  static let programs = ["host.c", "hosts.c", "faults.c", "sandboxes.c", "lives.c", "damage.c"]
 
   private func require(_ command: [String], in folder: String? = nil) throws {
     // The Swift compiler leaves empty folders where it puts its temporary files.

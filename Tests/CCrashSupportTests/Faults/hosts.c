@@ -82,6 +82,13 @@ static void tells_its_mask(int signal, siginfo_t *info, void *context) {
   sigaction(signal, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
 }
 
+static void allocates(int signal, siginfo_t *info, void *context) {
+  (void)info, (void)context;
+  void *volatile memory = malloc(64);
+  free(memory);
+  sigaction(signal, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+}
+
 static void counts(int signal, siginfo_t *info, void *context) {
   (void)signal, (void)info, (void)context;
   sink++;
@@ -99,6 +106,7 @@ static NI void hx_leaf_int3(void) { __asm__ volatile("int3"); KEEP(); }
 static NI void hx_top_int3(void) { hx_leaf_int3(); KEEP(); }
 static NI void hx_leaf_syscall(void) { sink += (int)syscall(SYS_getppid); KEEP(); }
 static NI void hx_top_syscall(void) { hx_leaf_syscall(); KEEP(); }
+static NI void hx_free(void *memory) { free(memory); KEEP(); }
 static NI void hx_call(void (*function)(void)) { function(); KEEP(); }
 
 static NI void touch_pages(int from, int to) {
@@ -227,6 +235,7 @@ int host_prepare(const char *name) {
   else if (starts(name, "aborts")) install(SIGSEGV, aborts, 0);
   else if (starts(name, "exits")) install(SIGSEGV, exits, 0);
   else if (starts(name, "crashes")) install(SIGSEGV, crashes, 0);
+  else if (is(name, "allocates")) install(SIGSEGV, allocates, SA_ONSTACK);
   else if (starts(name, "abort_ignored")) signal(SIGABRT, SIG_IGN);
   else if (starts(name, "survives_sent")) install(SIGFPE, counts, 0);
   else if (is(name, "mask") || is(name, "mask_open")) {
@@ -264,7 +273,10 @@ int host_run(const char *name) {
     pthread_join(thread, NULL);
     hx_top_abort();
   }
-  else if (is(name, "aborts") || is(name, "exits") || is(name, "crashes") || starts(name, "mask")) hx_top();
+  else if (is(name, "aborts") || is(name, "exits") || is(name, "crashes") || is(name, "allocates") ||
+           starts(name, "mask")) hx_top();
+  else if (is(name, "frees_garbage")) hx_free((void *)64);
+  else if (is(name, "uses_after_free")) { int *volatile gone = malloc(64); free(gone); sink += *gone; return 97; }
   else if (is(name, "abort_ignored_raise")) raise(SIGABRT);
   else if (is(name, "abort_ignored_raise_then_crash")) { raise(SIGABRT); hx_top(); }
   else if (is(name, "abort_ignored_abort")) hx_top_abort();
