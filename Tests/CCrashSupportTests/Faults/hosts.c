@@ -94,7 +94,11 @@ static NI void hx_leaf(void) { *nowhere = 1; KEEP(); }
 static NI void hx_top(void) { hx_leaf(); KEEP(); }
 static NI void hx_leaf_abort(void) { if (!nowhere) abort(); KEEP(); }
 static NI void hx_top_abort(void) { hx_leaf_abort(); KEEP(); }
+#if defined(__aarch64__)
+static NI void hx_leaf_int3(void) { __asm__ volatile("brk #0"); KEEP(); }
+#else
 static NI void hx_leaf_int3(void) { __asm__ volatile("int3"); KEEP(); }
+#endif
 static NI void hx_top_int3(void) { hx_leaf_int3(); KEEP(); }
 static NI void hx_leaf_syscall(void) { sink += (int)syscall(SYS_getppid); KEEP(); }
 static NI void hx_top_syscall(void) { hx_leaf_syscall(); KEEP(); }
