@@ -25,6 +25,12 @@ static int is_return_address(const struct crash_record *record, uint64_t address
   return crash_images_is_code(record, address) && crash_arch_follows_call(address);
 }
 
+// Where nothing is to be executed: outside of all code, or in a library that is not there any more.
+static int is_bad_pc(const struct crash_record *record, uint64_t pc) {
+  uint8_t byte;
+  return !crash_images_is_code(record, pc) || crash_safe_copy(&byte, pc, 1) != 1;
+}
+
 // A call to an address where no code is (a null function pointer, a closed library) faults with the return address still
 // where the call put it. libunwind 1.6.2 and frame pointers lose the caller here, libgcc crashes (libunwind #815).
 static int step_bad_call(const struct crash_record *record, struct crash_registers *registers) {
@@ -96,7 +102,7 @@ void crash_unwind(const struct crash_record *record, struct crash_cfi_cache *cac
       return;
     }
     if (result != CRASH_CFI_STEPPED) {
-      if (walk->depth == 1 && !crash_images_is_code(record, pc) && step_bad_call(record, &registers)) {
+      if (walk->depth == 1 && is_bad_pc(record, pc) && step_bad_call(record, &registers)) {
         trust = CRASH_TRUST_SCAN;
       } else if (step_frame_pointer(record, &registers)) {
         trust = CRASH_TRUST_FRAME_POINTER;

@@ -74,9 +74,10 @@ static int is_invisible(const unsigned char *p, size_t left) {
   return left >= 2 && p[0] == 0xe2 && (p[1] == 0x80 || p[1] == 0x81);
 }
 
-// The end of the domain that starts at `start`, or `start` where none does: labels with a dot between them, the last of
-// at least two letters. `@2x.png` names an image's scale.
-static size_t domain_end(const unsigned char *text, size_t start, size_t length) {
+// The end of the domain that starts at `start` and goes no further than `length`, or `start` where none does: labels with a
+// dot between them, the last of at least two letters. `@2x.png` names an image's scale. `*stop` becomes where the reading
+// ended.
+static size_t whole_domain_end(const unsigned char *text, size_t start, size_t length, size_t *stop) {
   size_t end = start, last_dot = 0;
   while (end < length) {
     unsigned char c = text[end];
@@ -88,6 +89,7 @@ static size_t domain_end(const unsigned char *text, size_t start, size_t length)
     }
     end++;
   }
+  *stop = end;
   if (end > start && text[end - 1] == '.') {  // the full stop of a sentence
     end--;
     if (last_dot == end) {
@@ -105,6 +107,21 @@ static size_t domain_end(const unsigned char *text, size_t start, size_t length)
       return start;
   if (end - start > 3 && class_of[text[start]] & DIGIT && text[start + 1] == 'x' && text[start + 2] == '.') return start;
   return end;
+}
+
+// The same, where a long number may stand in the domain: `@com.example.12345678` is none, but becomes one when the digits
+// are replaced, and a text that was redacted must hold nothing more to redact.
+static size_t domain_end(const unsigned char *text, size_t start, size_t length) {
+  size_t stop, ignored, end = whole_domain_end(text, start, length, &stop);
+  if (end > start) return end;
+  size_t run = 0;
+  for (size_t i = start; i < stop; i++) {
+    run = class_of[text[i]] & DIGIT ? run + 1 : 0;
+    if (run != DIGITS) continue;
+    end = whole_domain_end(text, start, i + 1 - DIGITS, &ignored);
+    if (end > start) return end;
+  }
+  return start;
 }
 
 // Byte by byte instead of memcmp and strlen: the literals are a few bytes long, most comparisons end at the second one,

@@ -23,7 +23,7 @@ struct CapturedRecord {
   }
 
   /// Linker names of the crashing thread's frames, by binutils: an opinion that is not ours.
-  func names() throws -> [String] {
+  func names(addr2line: String = "addr2line") throws -> [String] {
     var result: [String] = []
     var cache: [String: String] = [:]
     for frame in report.crashedThread?.frames ?? [] {
@@ -36,7 +36,7 @@ struct CapturedRecord {
       let key = "\(image.path) \(address)"
       if cache[key] == nil, image.path.hasPrefix("/") {
         let outcome = try ChildProcess(
-          ["/usr/bin/env", "addr2line", "-f", "-e", image.path, "0x" + String(address, radix: 16)]
+          ["/usr/bin/env", addr2line, "-f", "-e", image.path, "0x" + String(address, radix: 16)]
         ).run()
         cache[key] = outcome.text.split(separator: "\n").first.map(String.init) ?? "?"
       }
