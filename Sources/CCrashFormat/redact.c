@@ -328,7 +328,8 @@ size_t crash_redact_base(const char *source, size_t length, char *output, size_t
           i = end;
           continue;
         }
-      } else if (percent) {
+      }
+      if (percent) {
         int found = 0;
         for (size_t at = start + 1; at + 3 < i && !found; at++) {
           if (text[at] != '%' || text[at + 1] != '4' || text[at + 2] != '0') continue;

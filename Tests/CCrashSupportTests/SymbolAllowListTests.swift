@@ -5,7 +5,7 @@ import Testing
 /// The objects that run in the handler may call only what is safe there.
 @Suite struct SymbolAllowListTests {
   /// Memory functions of libc keep no state and take no lock.
-  static let memory: Set = ["memcpy", "memset", "memcmp", "memmove", "strnlen"]
+  static let memory: Set = ["memcpy", "memset", "memcmp", "bcmp", "memmove", "strnlen"]
 
   /// For each source of the crash path: what else it may refer to, and why that is no danger.
   static let allowed: [String: Set<String>] = [
