@@ -121,7 +121,9 @@ private struct Recipe {
     file.storeBytes(of: header, as: crash_record_header.self)
     for (index, (section, offset)) in zip(sections, offsets).enumerated() {
       let length = section.length
-      let sum = crash_record_checksum(0, file.baseAddress?.advanced(by: offset), length)
+      // None is looked at in what changes while the program runs.
+      let isLive = section.type == CRASH_SECTION_SCOPE.rawValue || section.type == CRASH_SECTION_BREADCRUMBS.rawValue
+      let sum = isLive ? 0 : crash_record_checksum(0, file.baseAddress?.advanced(by: offset), length)
       let row = crash_record_section(
         type: section.type, flags: 0, offset: UInt64(offset),
         capacity: UInt64(max(1, (length + page - 1) / page) * page), length: UInt64(length),

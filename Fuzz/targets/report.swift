@@ -9,6 +9,12 @@ import Glibc
 private let file = memfd("fuzz")
 private let path = "/proc/self/fd/\(file)"
 
+/// For all inputs, as they are for all files of a run.
+nonisolated(unsafe) private let readers: (input: InputReader, again: ReportReader)? = {
+  guard let input = InputReader(), let again = ReportReader() else { return nil }
+  return (input, again)
+}()
+
 private func memfd(_ name: String) -> CInt {
   let descriptor = memfd_create(name, 0)
   precondition(descriptor >= 0, "no file in memory")
@@ -19,13 +25,13 @@ private func memfd(_ name: String) -> CInt {
 public func testOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   ftruncate(file, 0)
   precondition(pwrite(file, start, count, 0) == count, "the file in memory is full")
-  guard let reader = InputReader(), let again = ReportReader() else { fatalError("no memory") }
+  guard let readers else { fatalError("no memory") }
   var events = 0
   do throws(InputError) {
-    try reader.read(path: path) { event in
+    try readers.input.read(path: path) { event in
       events += 1
       switch event {
-      case .report(let report, _): check(report, with: again)
+      case .report(let report, _): check(report, with: readers.again)
       case .skipped(let why, _), .problem(let why, _): precondition(!why.isEmpty, "an event without a reason")
       }
       return true
@@ -41,7 +47,8 @@ private func check(_ report: CrashReport, with reader: ReportReader) {
   let bytes = report.json()
   do throws(ReportError) {
     let second = try reader.report(from: bytes)
-    precondition(second.json() == bytes, "another report when it is read again: \(String(decoding: bytes, as: UTF8.self))")
+    precondition(
+      second.json() == bytes, "another report when it is read again: \(String(decoding: bytes, as: UTF8.self))")
   } catch {
     fatalError("a report of ours is not read: \(error)")
   }
