@@ -252,8 +252,14 @@ static int has_password(const unsigned char *text, size_t start, size_t end) {
   size_t colon = start;
   while (colon < end && text[colon] != ':' && text[colon] != '/' && text[colon] != '[') colon++;
   if (colon == end || text[colon] != ':') return 0;
-  for (size_t i = colon + 1; i < end && text[i] != '/'; i++)
-    if (!(class_of[text[i]] & DIGIT)) return 1;
+  for (size_t i = colon + 1; i < end && text[i] != '/';) {
+    if (matches(text, i, end, token)) {  // of digits
+      i += TOKEN_LENGTH;
+    } else {
+      if (!(class_of[text[i]] & DIGIT)) return 1;
+      i++;
+    }
+  }
   return 0;
 }
 
@@ -338,7 +344,11 @@ size_t crash_redact_base(const char *source, size_t length, char *output, size_t
         }
         if (found) continue;
       }
-      if (longest >= DIGITS) redact_digits(&out, text, start, i);
+      if (longest >= DIGITS) {
+        // The drive of a user's folder goes with that, and makes no hex number of the digits in front of it.
+        int is_drive = is_letter(text[i - 1]) && matches(text, i, length, ":\\Users\\");
+        redact_digits(&out, text, start, i - (size_t)is_drive);
+      }
       continue;
     }
     if (kind & BREAK) {
