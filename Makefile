@@ -1,5 +1,6 @@
 # make demo   installs what is missing, builds, crashes the sample in all its ways, shows what comes out
 # make test   installs what is missing, runs every test
+# make fuzz   the four fuzzers, FUZZ_RUNS executions each (10000000: some hours)
 #
 # Warnings are errors here and not in the manifest: SwiftPM refuses a versioned dependency with unsafe flags.
 
@@ -8,7 +9,9 @@ SHELL := /bin/bash
 STRICT := -Xswiftc -warnings-as-errors -Xcc -Wall -Xcc -Wextra -Xcc -Werror --disable-index-store
 SWIFT ?= swift
 
-.PHONY: demo test bench lint build build-tests packages samples clean
+FUZZ_RUNS ?= 10000000
+
+.PHONY: demo test bench fuzz lint build build-tests packages samples clean
 
 demo: packages
 	$(SWIFT) build $(STRICT) -c release --product symbolicate
@@ -23,8 +26,11 @@ bench: packages
 	$(SWIFT) build $(STRICT) -c release
 	Benchmarks/measure
 
+fuzz: packages
+	Fuzz/run --runs $(FUZZ_RUNS)
+
 lint:
-	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests samples
+	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Fuzz samples
 
 build-tests:
 	$(SWIFT) build --build-tests $(STRICT)

@@ -15,8 +15,9 @@
 /// The registers of one function activation, by DWARF column.
 struct crash_registers {
   uint64_t values[CRASH_ARCH_COLUMNS];
-  uint32_t known;  ///< one bit for each column whose value is known
+  uint64_t known;  ///< one bit for each column whose value is known
 };
+#define CRASH_REGISTERS_ALL_KNOWN (((uint64_t)1 << CRASH_ARCH_COLUMNS) - 1)
 
 enum crash_cfi_result {
   CRASH_CFI_STEPPED = 0,
@@ -30,6 +31,7 @@ enum crash_cfi_result {
 struct crash_cfi_row {
   uint8_t cfa_is_expression;
   uint8_t cfa_register;
+  uint8_t signs_return_address;  ///< aarch64: RA_SIGN_STATE
   int64_t cfa_offset;   ///< or address of the expression
   uint32_t cfa_length;  ///< of the expression
   uint8_t kinds[CRASH_ARCH_COLUMNS];

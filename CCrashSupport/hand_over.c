@@ -111,11 +111,13 @@ uint64_t crash_former_host_handler(int signal) {
 // ---- By the default action --------------------------------------------------------------------------------------
 
 // Whether the instruction at the context's pc raised the signal, so that it will do so again when it is executed again.
-// Not so for an `int3` (the pc is behind it), a seccomp trap, a memory error reported late (BUS_MCEERR_AO), and
-// everything that was sent.
+// Not so for an `int3` (the pc is behind it), a seccomp trap, a memory error reported late (BUS_MCEERR_AO), a tag check
+// reported late (SEGV_MTEAERR, aarch64), and everything that was sent.
 static int is_repeatable(const struct crash_event *event) {
   if (event->info->si_code <= 0) return 0;
   if (event->signal == SIGBUS && event->info->si_code == BUS_MCEERR_AO) return 0;
+  if (event->signal == SIGSEGV && event->info->si_code == SEGV_MTEAERR) return 0;
+  if (event->signal == SIGTRAP) return crash_arch_repeats_trap(event->context, event->info);
   return event->signal == SIGSEGV || event->signal == SIGBUS || event->signal == SIGILL || event->signal == SIGFPE;
 }
 

@@ -24,9 +24,11 @@ struct CapturedRecord {
   }
 
   /// Linker names of the crashing thread's frames, by binutils: an opinion that is not ours.
-  func names() throws -> [String] { try report.crashedThread.map(names) ?? [] }
+  func names(addr2line: String = "addr2line") throws -> [String] {
+    try report.crashedThread.map { try names(of: $0, addr2line: addr2line) } ?? []
+  }
 
-  func names(of thread: ThreadInfo) throws -> [String] {
+  func names(of thread: ThreadInfo, addr2line: String = "addr2line") throws -> [String] {
     var result: [String] = []
     var cache: [String: String] = [:]
     for frame in thread.frames {
@@ -39,7 +41,7 @@ struct CapturedRecord {
       let key = "\(image.path) \(address)"
       if cache[key] == nil, image.path.hasPrefix("/") {
         let outcome = try ChildProcess(
-          ["/usr/bin/env", "addr2line", "-f", "-e", image.path, "0x" + String(address, radix: 16)]
+          ["/usr/bin/env", addr2line, "-f", "-e", image.path, "0x" + String(address, radix: 16)]
         ).run()
         cache[key] = outcome.text.split(separator: "\n").first.map(String.init) ?? "?"
       }

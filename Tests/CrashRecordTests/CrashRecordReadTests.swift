@@ -296,8 +296,23 @@ private func fullForge() -> RecordForge {
 
   @Test func unknownSectionsAreSkipped() throws {
     var bytes = fullForge().bytes()
-    bytes.put(UInt32(9_999), at: 88 + 40 * 10)
+    // A row more, with the place and the checksum of nothing.
+    bytes.put(UInt32(12), at: 28)
+    bytes.put(UInt32(9_999), at: 88 + 40 * 11)
+    bytes.put(UInt64(bytes.count), at: 88 + 40 * 11 + 8)
+    bytes.put(UInt32(0x434f_4d4d), at: 88 + 40 * 11 + 32)
+    RecordForge.seal(&bytes)
     let record = try CrashRecord.read(bytes: bytes)
     #expect(record.isComplete && record.notes.isEmpty)
+  }
+
+  /// A damaged type looks like that of a section that is not known.
+  @Test(arguments: [(0, "process"), (5, "signal"), (10, "notes")]) func missingSectionIsNoted(row: Int, name: String)
+    throws
+  {
+    var bytes = fullForge().bytes()
+    bytes.put(UInt32(9_999), at: 88 + 40 * row)
+    let record = try CrashRecord.read(bytes: bytes)
+    #expect(!record.isIntact && record.notes == ["The section \(name) is missing."])
   }
 }

@@ -71,6 +71,12 @@ static void crashes(int signal, siginfo_t *info, void *context) {
   *(volatile int *)16 = 1;
 }
 
+// Puts the default action in place and returns, to end the process by whatever comes again.
+static void gives_back(int signal, siginfo_t *info, void *context) {
+  (void)info, (void)context;
+  sigaction(signal, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+}
+
 static void tells_its_mask(int signal, siginfo_t *info, void *context) {
   (void)info, (void)context;
   sigset_t mask;
@@ -102,11 +108,18 @@ static NI void hx_leaf(void) { *nowhere = 1; KEEP(); }
 static NI void hx_top(void) { hx_leaf(); KEEP(); }
 static NI void hx_leaf_abort(void) { if (!nowhere) abort(); KEEP(); }
 static NI void hx_top_abort(void) { hx_leaf_abort(); KEEP(); }
+#if defined(__aarch64__)
+static NI void hx_leaf_int3(void) { __asm__ volatile("brk #0"); KEEP(); }
+#else
 static NI void hx_leaf_int3(void) { __asm__ volatile("int3"); KEEP(); }
+#endif
 static NI void hx_top_int3(void) { hx_leaf_int3(); KEEP(); }
 static NI void hx_leaf_syscall(void) { sink += (int)syscall(SYS_getppid); KEEP(); }
 static NI void hx_top_syscall(void) { hx_leaf_syscall(); KEEP(); }
 static NI void hx_free(void *memory) { free(memory); KEEP(); }
+// A crash in a signal handler: the walk goes through the kernel's frame to the code that was interrupted.
+static NI void hx_crashing_handler(int signal) { (void)signal; hx_top(); KEEP(); }
+static NI void hx_interrupted(void) { raise(SIGUSR1); KEEP(); }
 static NI void hx_call(void (*function)(void)) { function(); KEEP(); }
 
 static NI void touch_pages(int from, int to) {
@@ -236,6 +249,7 @@ int host_prepare(const char *name) {
   else if (starts(name, "exits")) install(SIGSEGV, exits, 0);
   else if (starts(name, "crashes")) install(SIGSEGV, crashes, 0);
   else if (is(name, "allocates")) install(SIGSEGV, allocates, SA_ONSTACK);
+  else if (starts(name, "int3_default")) install(SIGTRAP, gives_back, 0);
   else if (starts(name, "abort_ignored")) signal(SIGABRT, SIG_IGN);
   else if (starts(name, "survives_sent")) install(SIGFPE, counts, 0);
   else if (is(name, "mask") || is(name, "mask_open")) {
@@ -281,7 +295,8 @@ int host_run(const char *name) {
   else if (is(name, "abort_ignored_raise_then_crash")) { raise(SIGABRT); hx_top(); }
   else if (is(name, "abort_ignored_abort")) hx_top_abort();
   else if (is(name, "survives_sent_then_crash")) { raise(SIGFPE); raise(SIGFPE); hx_top(); }
-  else if (is(name, "int3")) hx_top_int3();
+  else if (is(name, "in_handler")) { signal(SIGUSR1, hx_crashing_handler); hx_interrupted(); }
+  else if (is(name, "int3") || is(name, "int3_default")) hx_top_int3();
   else if (is(name, "seccomp_trap")) { trap_getppid(); hx_top_syscall(); }
   else if (is(name, "storm")) {
     pthread_t thread;
