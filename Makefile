@@ -5,8 +5,7 @@
 # Warnings are errors here and not in the manifest: SwiftPM refuses a versioned dependency with unsafe flags.
 
 SHELL := /bin/bash
-# No index: nobody searches what make builds, and it is a tenth of the time.
-STRICT := -Xswiftc -warnings-as-errors -Xcc -Wall -Xcc -Wextra -Xcc -Werror --disable-index-store
+STRICT := -Xswiftc -warnings-as-errors -Xcc -Wall -Xcc -Wextra -Xcc -Werror
 SWIFT ?= swift
 
 FUZZ_RUNS ?= 10000000
