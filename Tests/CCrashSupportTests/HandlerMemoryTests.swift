@@ -93,9 +93,11 @@ import Testing
   static let stackLimit = 16 * 1024
 
   static let deep = [
-    "null_main", "abort_main", "so_main", "pc_zero", "pc_wild", "pc_noncanon", "smashed", "jit", "heap_top", "heap_segv",
+    "null_main", "abort_main", "so_main", "pc_zero", "pc_wild", "pc_noncanon", "smashed", "jit", "heap_top",
+    "heap_segv",
     "dlopened", "dl_iter", "co_null", "kill_segv", "raise_ill", "threads500", "host_int3", "host_namespace",
-    "host_reload", "host_unloaded", "damage_rsp_null", "damage_rsp_top", "damage_at_exit_overflow", "damage_paint_thread",
+    "host_reload", "host_unloaded", "damage_rsp_null", "damage_rsp_top", "damage_at_exit_overflow",
+    "damage_paint_thread",
   ]
 
   @Test(arguments: deep) func littleStackIsUsed(fault: String) throws {
@@ -104,7 +106,8 @@ import Testing
     #expect(mkdir("\(run.path)/spool", 0o700) == 0)
     var child = ChildProcess([host.c, fault], directory: run.path)
     child.environment = [
-      "FX_DB": "\(run.path)/spool", "FX_LIB": host.library, "FX_LIB2": host.otherLibrary, "FX_PAINT": "\(run.path)/paint",
+      "FX_DB": "\(run.path)/spool", "FX_LIB": host.library, "FX_LIB2": host.otherLibrary,
+      "FX_PAINT": "\(run.path)/paint",
     ]
     let outcome = try child.run()
     guard case .signaled = outcome.status else {

@@ -42,8 +42,10 @@ import Testing
     let program = "\(run.path)/host"
     // A one-line program tells whether this compiler has this runtime; a failure of ours must not pass for its absence.
     try write(Array("int main(void) { return 0; }".utf8), to: "\(run.path)/probe.c")
-    let probe = try? ChildProcess(try command(build, ["\(run.path)/probe.c"], program), environment: ["TMPDIR": run.path])
-      .run()
+    let probe = try? ChildProcess(
+      try command(build, ["\(run.path)/probe.c"], program), environment: ["TMPDIR": run.path]
+    )
+    .run()
     guard probe?.status == .exited(0), try ChildProcess([program]).run().status == .exited(0) else { return }
     let compiled = try ChildProcess(
       try command(build, FaultHost.sourcesOfTheCProgram(), program), environment: ["TMPDIR": run.path]
@@ -51,7 +53,8 @@ import Testing
     try #require(compiled.status == .exited(0), "\(compiled.errorText)")
 
     for fault in Self.faults where fault != "heap_after_free" || build.sanitizer == "address" {
-      var child = ChildProcess([program, fault == "heap_after_free" ? "host_uses_after_free" : fault], directory: run.path)
+      var child = ChildProcess(
+        [program, fault == "heap_after_free" ? "host_uses_after_free" : fault], directory: run.path)
       // The reports are of no interest here, and naming their frames takes seconds.
       let options = "symbolize=0"
       child.environment = ["ASAN_OPTIONS": options, "TSAN_OPTIONS": options, "UBSAN_OPTIONS": options]

@@ -116,7 +116,8 @@ struct SystemCallTrace {
     let host = try FaultHost.shared.get()
     #expect(mkdir("\(run.path)/spool", 0o700) == 0)
     var child = ChildProcess(
-      ["/usr/bin/env", "strace", "-f", "-e", "trace=all", "-o", "\(run.path)/trace", program, fault], directory: run.path)
+      ["/usr/bin/env", "strace", "-f", "-e", "trace=all", "-o", "\(run.path)/trace", program, fault],
+      directory: run.path)
     child.environment = [
       "FX_DB": "\(run.path)/spool", "FX_LIB": host.library, "SWIFT_BACKTRACE": "enable=no",
     ]
@@ -191,7 +192,8 @@ struct SystemCallTrace {
   /// Calls that cannot be refused on their own, and why.
   static let notRefused = ["rt_sigreturn": "it is libc's, and no handler of any program returns without it"]
 
-  static let refused = (AllowedCall.ofTheCrashingThread + AllowedCall.ofAThreadThatCrashesToo + AllowedCall.ofTheOtherThreads)
+  static let refused =
+    (AllowedCall.ofTheCrashingThread + AllowedCall.ofAThreadThatCrashesToo + AllowedCall.ofTheOtherThreads)
     .filter { notRefused[$0.name] == nil }
 
   /// How each fault ends.
