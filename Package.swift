@@ -59,20 +59,23 @@ let package = Package(
       name: "CrashModelTests", dependencies: ["CCrashFormat", "CrashModel", "TestSupport"], exclude: ["Resources"],
       swiftSettings: swiftSettings),
     .testTarget(
-      name: "CrashRecordTests", dependencies: ["CCrashFormat", "CrashModel", "RecordForge"],
+      name: "CrashRecordTests", dependencies: ["CCrashFormat", "CrashModel", "RecordForge", "TestSupport"],
       swiftSettings: swiftSettings),
     // Works through a spool in a process of its own, for tests that kill it.
     .executableTarget(
-      name: "SpoolRunner", dependencies: ["CrashReporting"], path: "Tests/SpoolRunner", swiftSettings: swiftSettings),
+      name: "SpoolRunner", dependencies: ["CrashModel", "CrashReporting"], path: "Tests/SpoolRunner",
+      swiftSettings: swiftSettings),
     .testTarget(
       name: "CrashReportingTests",
       dependencies: ["CrashModel", "CrashReporting", "RecordForge", "SpoolRunner", "TestSupport"],
       swiftSettings: swiftSettings),
     .testTarget(
-      name: "SymbolicationTests", dependencies: ["CLibdw", "CrashModel", "Symbolication", "symbolize-probe"],
+      name: "SymbolicationTests",
+      dependencies: ["CLibdw", "CrashModel", "Symbolication", "TestSupport", "symbolize-probe"],
       swiftSettings: swiftSettings),
     .testTarget(
-      name: "CrashFormatsTests", dependencies: ["CrashFormats", "CrashModel"], swiftSettings: swiftSettings),
+      name: "CrashFormatsTests", dependencies: ["CrashFormats", "CrashModel", "TestSupport"],
+      swiftSettings: swiftSettings),
     .testTarget(
       name: "CrashGroupingTests", dependencies: ["CrashGrouping", "CrashModel"], swiftSettings: swiftSettings),
     .testTarget(

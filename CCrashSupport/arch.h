@@ -1,6 +1,6 @@
 // What differs between processors: registers, the two loads that may fault, and the recovery point.
 //
-// One implementation file per architecture (`arch_x86_64.c`). Everything here is async-signal-safe.
+// One implementation file per architecture (`arch_x86_64.c`, `arch_aarch64.c`). Everything here is async-signal-safe.
 
 #ifndef CCRASHSUPPORT_ARCH_H
 #define CCRASHSUPPORT_ARCH_H
@@ -20,11 +20,30 @@
 #define CRASH_ARCH_SP 7u
 #define CRASH_ARCH_FP 6u
 #define CRASH_ARCH_PC 16u
+/// Holds the async context at the entry of an async function of Swift.
+#define CRASH_ARCH_ASYNC_CONTEXT 14u
 /// Values in section REGISTERS: the columns (pc last but one) and rflags.
 #define CRASH_ARCH_RECORDED 18u
 #define CRASH_ARCH_RECOVERY_WORDS 8u
+/// A call pushes its return address: no function has its caller's stack pointer.
+#define CRASH_ARCH_CALL_PUSHES 1
+#elif defined(__aarch64__)
+/// ELF e_machine.
+#define CRASH_ARCH_MACHINE 183u
+/// Columns of the CFI table: x0-x30, sp, pc. Column 34, RA_SIGN_STATE, is no register and kept apart (cfi.c).
+#define CRASH_ARCH_COLUMNS 33u
+#define CRASH_ARCH_SP 31u
+#define CRASH_ARCH_FP 29u
+#define CRASH_ARCH_PC 32u
+/// Holds the async context at the entry of an async function of Swift: x22.
+#define CRASH_ARCH_ASYNC_CONTEXT 22u
+/// Values in section REGISTERS: the columns and pstate.
+#define CRASH_ARCH_RECORDED 34u
+#define CRASH_ARCH_RECOVERY_WORDS 22u
+/// A call sets the link register: a function without a frame has its caller's stack pointer.
+#define CRASH_ARCH_CALL_PUSHES 0
 #else
-#error "crash capture is written for x86-64; other architectures need their arch_*.c"
+#error "crash capture is written for x86-64 and aarch64; other architectures need their arch_*.c"
 #endif
 
 _Static_assert(CRASH_ARCH_RECORDED <= CRASH_RECORD_REGISTER_MAX, "registers fit the record");
@@ -42,12 +61,37 @@ uintptr_t crash_arch_stack_pointer(const ucontext_t *context);
 /// do. The siginfo cannot tell: any thread of the process may be the sender that it names.
 int crash_arch_is_own_tgkill(const ucontext_t *context, int pid, int signal);
 
+/// Whether the SIGTRAP came from an instruction that the context stands on, so that it comes again when the context goes
+/// on: a `brk` on aarch64. An `int3` on x86-64 is executed by then.
+int crash_arch_repeats_trap(const ucontext_t *context, const siginfo_t *info);
+
 /// For a signal that an instruction raised which is executed already, an `int3` or a system call that a seccomp filter
 /// traps: sets the context back to it, so that it raises the signal again. Returns 1, or 0 with nothing changed.
 int crash_arch_step_back(ucontext_t *context, int signal, const siginfo_t *info);
 
 /// Whether the bytes before `return_address` are a call, that is whether a word with this value may be a return address.
 int crash_arch_follows_call(uint64_t return_address);
+
+/// Undoes a call whose function has not begun: sets pc (and the stack pointer where the call changed it) to where the call
+/// was to return. Returns 1, or 0 with nothing changed where the registers do not look like that. Whether the new pc is a
+/// return address is for the caller to check.
+int crash_arch_undo_call(uint64_t columns[CRASH_ARCH_COLUMNS]);
+
+/// Where pc is in a signal trampoline that has no call frame information: replaces all columns by those of the interrupted
+/// code and returns 1. Else returns 0.
+int crash_arch_leave_signal(uint64_t columns[CRASH_ARCH_COLUMNS]);
+
+/// A return address without the authentication code in its upper bits. The same instruction takes it out on every
+/// processor, whatever its size of addresses; one without pointer authentication executes it as a `nop`.
+static inline uint64_t crash_arch_strip(uint64_t address) {
+#if defined(__aarch64__)
+  register uint64_t x30 __asm__("x30") = address;
+  __asm__("hint #7" : "+r"(x30));  // xpaclri, which assemblers know for newer processors only
+  return x30;
+#else
+  return address;
+#endif
+}
 
 /// Loads one word that may not be there. Returns 1 and stores the word, or returns 0.
 int crash_safe_load(uint64_t address, uint64_t *word);

@@ -39,6 +39,13 @@ int crash_arch_is_own_tgkill(const ucontext_t *context, int pid, int signal) {
          (int)registers[REG_RDX] == signal && is_behind_syscall(context);
 }
 
+// Async-signal-safe. The pc is behind an `int3`, as behind every trap of this processor.
+int crash_arch_repeats_trap(const ucontext_t *context, const siginfo_t *info) {
+  (void)context;
+  (void)info;
+  return 0;
+}
+
 // Async-signal-safe.
 int crash_arch_step_back(ucontext_t *context, int signal, const siginfo_t *info) {
   greg_t *pc = &context->uc_mcontext.gregs[REG_RIP];
@@ -78,6 +85,21 @@ int crash_arch_follows_call(uint64_t return_address) {
     if (mode == 0 && has_sib && length > 2 && (p[2] & 7) == 5) expected += 4;
     if (expected == length) return 1;
   }
+  return 0;
+}
+
+// Async-signal-safe. The return address is on top of the stack.
+int crash_arch_undo_call(uint64_t columns[CRASH_ARCH_COLUMNS]) {
+  uint64_t address;
+  if (!crash_safe_load(columns[CRASH_ARCH_SP], &address)) return 0;
+  columns[CRASH_ARCH_PC] = address;
+  columns[CRASH_ARCH_SP] += 8;
+  return 1;
+}
+
+// libc's trampoline has call frame information.
+int crash_arch_leave_signal(uint64_t columns[CRASH_ARCH_COLUMNS]) {
+  (void)columns;
   return 0;
 }
 

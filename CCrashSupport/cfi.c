@@ -242,6 +242,14 @@ static enum crash_cfi_result find_entry(const struct crash_record *record, uint6
   return parse_fde(fde, pc, entry) ? CRASH_CFI_STEPPED : CRASH_CFI_MISSING;
 }
 
+int crash_cfi_function(const struct crash_record *record, uint64_t pc, uint64_t *start, uint64_t *size) {
+  struct entry entry = {0};
+  if (find_entry(record, pc, &entry) != CRASH_CFI_STEPPED) return 0;
+  *start = entry.start;
+  *size = entry.length;
+  return 1;
+}
+
 // ---- Rows -------------------------------------------------------------------------------------------------------
 
 enum rule_kind {
@@ -282,6 +290,8 @@ enum {
   CFA_VAL_OFFSET = 0x14,
   CFA_VAL_OFFSET_SF = 0x15,
   CFA_VAL_EXPRESSION = 0x16,
+  CFA_AARCH64_NEGATE_RA_STATE_WITH_PC = 0x2c,
+  CFA_AARCH64_NEGATE_RA_STATE = 0x2d,
   CFA_GNU_ARGS_SIZE = 0x2e,
   CFA_GNU_NEGATIVE_OFFSET_EXTENDED = 0x2f,
 };
@@ -407,6 +417,11 @@ static int run_instructions(const struct entry *entry, uint64_t start, uint64_t 
       case CFA_EXPRESSION: expression_rule(&r, row, RULE_EXPRESSION); break;
       case CFA_VAL_EXPRESSION: expression_rule(&r, row, RULE_VALUE_EXPRESSION); break;
       case CFA_GNU_ARGS_SIZE: read_uleb(&r); break;
+#if defined(__aarch64__)  // elsewhere these numbers are other architectures'
+      // With the pc as a second modifier or without it: taking the code out of the address is the same.
+      case CFA_AARCH64_NEGATE_RA_STATE_WITH_PC:
+      case CFA_AARCH64_NEGATE_RA_STATE: row->signs_return_address ^= 1; break;
+#endif
       default: return 0;
     }
   }
@@ -638,6 +653,11 @@ static enum crash_cfi_result find_row(const struct crash_record *record, struct 
 
 enum crash_cfi_result crash_cfi_step(const struct crash_record *record, struct crash_cfi_cache *cache,
                                      uint64_t lookup_pc, struct crash_registers *registers, int *signal_frame) {
+  if (crash_arch_leave_signal(registers->values)) {
+    registers->known = CRASH_REGISTERS_ALL_KNOWN;
+    *signal_frame = 1;
+    return CRASH_CFI_STEPPED;
+  }
   struct crash_cfi_entry *found;
   enum crash_cfi_result result = find_row(record, cache, lookup_pc, &found);
   if (result != CRASH_CFI_STEPPED) return result;
@@ -689,12 +709,16 @@ enum crash_cfi_result crash_cfi_step(const struct crash_record *record, struct c
       default: is_known = 0; break;
     }
     caller.values[column] = value;
-    caller.known |= (uint32_t)(is_known != 0) << column;
+    caller.known |= (uint64_t)(is_known != 0) << column;
   }
   if (!known(&caller, found->return_column)) return CRASH_CFI_UNREADABLE;
+  // Only where the information says so: from an address that was never signed, a smashed one for example, this would
+  // take bits that tell what happened.
+  if (row->signs_return_address)
+    caller.values[found->return_column] = crash_arch_strip(caller.values[found->return_column]);
   // Where the return address has a column of its own (x86-64) this changes nothing; elsewhere it is the link register.
   caller.values[CRASH_ARCH_PC] = caller.values[found->return_column];
-  caller.known |= 1u << CRASH_ARCH_PC;
+  caller.known |= (uint64_t)1 << CRASH_ARCH_PC;
   *signal_frame = found->signal_frame;
   *registers = caller;
   return CRASH_CFI_STEPPED;

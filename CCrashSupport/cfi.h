@@ -15,8 +15,9 @@
 /// The registers of one function activation, by DWARF column.
 struct crash_registers {
   uint64_t values[CRASH_ARCH_COLUMNS];
-  uint32_t known;  ///< one bit for each column whose value is known
+  uint64_t known;  ///< one bit for each column whose value is known
 };
+#define CRASH_REGISTERS_ALL_KNOWN (((uint64_t)1 << CRASH_ARCH_COLUMNS) - 1)
 
 enum crash_cfi_result {
   CRASH_CFI_STEPPED = 0,
@@ -30,6 +31,7 @@ enum crash_cfi_result {
 struct crash_cfi_row {
   uint8_t cfa_is_expression;
   uint8_t cfa_register;
+  uint8_t signs_return_address;  ///< aarch64: RA_SIGN_STATE
   int64_t cfa_offset;   ///< or address of the expression
   uint32_t cfa_length;  ///< of the expression
   uint8_t kinds[CRASH_ARCH_COLUMNS];
@@ -54,5 +56,9 @@ struct crash_cfi_cache {
 /// loads, and writes only its arguments.
 enum crash_cfi_result crash_cfi_step(const struct crash_record *record, struct crash_cfi_cache *cache,
                                      uint64_t lookup_pc, struct crash_registers *registers, int *signal_frame);
+
+/// Finds where the function at `pc` begins and how long it is. Returns 1, or 0 where no information covers it.
+/// Async-signal-safe.
+int crash_cfi_function(const struct crash_record *record, uint64_t pc, uint64_t *start, uint64_t *size);
 
 #endif

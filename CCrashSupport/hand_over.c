@@ -90,6 +90,19 @@ int crash_former_action_ignores(int signal) {
   return index >= 0 && former[index].handler == (void *)SIG_IGN;
 }
 
+int crash_handler_is_replaced(int signal, uint64_t *handler) {
+  int index = index_of(signal);
+  struct crash_kernel_sigaction current;
+  if (index < 0 || (given_back >> index & 1) || crash_sys_sigaction(signal, NULL, &current) != 0) return 0;
+  *handler = (uint64_t)(uintptr_t)current.handler;
+  return current.handler != ours[index].handler;
+}
+
+int crash_former_handler_exists(int signal) {
+  int index = index_of(signal);
+  return index >= 0 && is_handler(&former[index]);
+}
+
 uint64_t crash_former_host_handler(int signal) {
   int index = index_of(signal);
   return index >= 0 && is_handler(&former[index]) && !is_runtime[index] ? (uint64_t)(uintptr_t)former[index].handler : 0;
@@ -98,11 +111,13 @@ uint64_t crash_former_host_handler(int signal) {
 // ---- By the default action --------------------------------------------------------------------------------------
 
 // Whether the instruction at the context's pc raised the signal, so that it will do so again when it is executed again.
-// Not so for an `int3` (the pc is behind it), a seccomp trap, a memory error reported late (BUS_MCEERR_AO), and
-// everything that was sent.
+// Not so for an `int3` (the pc is behind it), a seccomp trap, a memory error reported late (BUS_MCEERR_AO), a tag check
+// reported late (SEGV_MTEAERR, aarch64), and everything that was sent.
 static int is_repeatable(const struct crash_event *event) {
   if (event->info->si_code <= 0) return 0;
   if (event->signal == SIGBUS && event->info->si_code == BUS_MCEERR_AO) return 0;
+  if (event->signal == SIGSEGV && event->info->si_code == SEGV_MTEAERR) return 0;
+  if (event->signal == SIGTRAP) return crash_arch_repeats_trap(event->context, event->info);
   return event->signal == SIGSEGV || event->signal == SIGBUS || event->signal == SIGILL || event->signal == SIGFPE;
 }
 

@@ -31,6 +31,13 @@ void crash_former_actions_restore(void);
 /// Whether the signal, which was sent, was ignored before us. Async-signal-safe.
 int crash_former_action_ignores(int signal);
 
+/// Address of the handler that somebody put in front of ours for a signal (SIG_DFL and SIG_IGN as 0 and 1), in `*handler`.
+/// Returns 0 where ours is in place, or was given back by ourselves. Async-signal-safe.
+int crash_handler_is_replaced(int signal, uint64_t *handler);
+
+/// Whether anybody but the kernel gets the signal next. Async-signal-safe.
+int crash_former_handler_exists(int signal);
+
 /// Address of the handler of the host's own program that was there before us, which may recover from `signal`; 0 where
 /// there was none. The Swift runtime's never recovers. Async-signal-safe.
 uint64_t crash_former_host_handler(int signal);

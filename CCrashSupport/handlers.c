@@ -6,12 +6,14 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include "CCrashSupport.h"
 #include "arch.h"
 #include "capture.h"
 #include "deadline.h"
 #include "hand_over.h"
 #include "stages.h"
 #include "syscalls.h"
+#include "threads.h"
 
 // ---- Who owns the crash path ------------------------------------------------------------------------------------
 
@@ -54,6 +56,7 @@ static int try_to_own(uintptr_t self) {
 // The process lives: what was captured is no crash, and we stand ready for the next one.
 static void take_back(void) {
   handed_over.active = 0;
+  crash_threads_let_go();
   crash_stages_take_back();
   crash_former_actions_reinstall();
   __atomic_store_n(&owner, 0, __ATOMIC_RELEASE);
@@ -124,9 +127,21 @@ static void handle(int signal, siginfo_t *info, void *opaque) {
     return;
   }
   handed_over.active = 0;
-  crash_stages_run(&event, crash_former_host_handler(signal));
+  crash_stages_run(&event);
+  // Whoever may let the process live, or wants a look at the other threads itself, finds them running. Where the default
+  // action is next they stay where they are: a thread that wakes from a call that cannot be restarted could end the process
+  // in its own way, before this one does.
+  if (crash_former_handler_exists(signal)) crash_threads_let_go();
   note_handed_over();
   if (crash_hand_over(&event) == CRASH_OUTCOME_RECOVERED) take_back();
+}
+
+uint64_t crash_support_replaced_handlers(void) {
+  uint64_t replaced = 0, handler;
+  if (!crash_capture_is_owner()) return 0;
+  for (int i = 0; i < CRASH_SIGNAL_COUNT; i++)
+    if (crash_handler_is_replaced(crash_signals[i], &handler)) replaced |= crash_signal_bit(crash_signals[i]);
+  return replaced;
 }
 
 // ---- Installing -------------------------------------------------------------------------------------------------

@@ -14,6 +14,8 @@ static size_t image_count;
 static size_t path_length;
 static size_t images_without_room;
 static uint64_t recorded_loader_count;
+// As the kernel maps and glibc compares: 4 KiB on x86-64; 4, 16 or 64 KiB on aarch64.
+static uint64_t page_size = 4096;
 
 // Which recorded images the loader's list still has, at the crash.
 #define STILL_THERE_MAX 4096u
@@ -65,7 +67,7 @@ static int describe(struct crash_record_image *image, uint64_t bias, uint64_t he
   }
   if (first == UINT64_MAX || last <= first) return 0;
   image->bias = bias;
-  image->address = first & ~(uint64_t)4095;
+  image->address = first & ~(page_size - 1);
   image->size = last - image->address;
   if (text_last > text_first) {
     image->text_address = text_first;
@@ -125,6 +127,7 @@ void crash_images_reset(void) {
   path_length = 0;
   images_without_room = 0;
   recorded_loader_count = 0;
+  page_size = (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 struct measure {

@@ -66,11 +66,16 @@ int crash_record_create(struct crash_record *record, const char *directory, size
       {CRASH_SECTION_IMAGES, 0, image_capacity * sizeof(struct crash_record_image)},
       {CRASH_SECTION_PATHS, 0, path_capacity},
       {CRASH_SECTION_SIGNAL, 0, sizeof(struct crash_record_signal)},
-      {CRASH_SECTION_THREADS, 0, CRASH_THREAD_CAPACITY * sizeof(struct crash_record_thread)},
+      {CRASH_SECTION_THREADS, 0, sizeof(struct crash_record_thread)},
       {CRASH_SECTION_FRAMES, 0, CRASH_FRAME_CAPACITY * sizeof(struct crash_record_frame)},
-      {CRASH_SECTION_REGISTERS, 0, CRASH_REGISTER_SET_CAPACITY * sizeof(struct crash_record_registers)},
+      {CRASH_SECTION_REGISTERS, 0, sizeof(struct crash_record_registers)},
       {CRASH_SECTION_MESSAGES, 0, CRASH_RECORD_MESSAGE_COUNT * sizeof(struct crash_record_message)},
       {CRASH_SECTION_NOTES, 0, CRASH_RECORD_NOTE_COUNT * sizeof(struct crash_record_note)},
+      {CRASH_SECTION_TASK, 0, sizeof(struct crash_record_task)},
+      // Last, as these are most of the file and seldom needed in full: their pages come into memory when they are.
+      {CRASH_SECTION_OTHER_THREADS, 0, CRASH_OTHER_THREADS * sizeof(struct crash_record_thread)},
+      {CRASH_SECTION_OTHER_REGISTERS, 0, CRASH_OTHER_REGISTERS * sizeof(struct crash_record_registers)},
+      {CRASH_SECTION_OTHER_FRAMES, 0, CRASH_OTHER_FRAMES * sizeof(struct crash_record_frame)},
   };
   const size_t count = sizeof plan / sizeof plan[0];
   memset(record, 0, sizeof *record);
@@ -135,7 +140,7 @@ int crash_record_create(struct crash_record *record, const char *directory, size
   } else if ((errno = posix_fallocate(file, 0, (off_t)size)) != 0) {
     // Not ftruncate: a sparse file answers a store with SIGBUS when the disk is full, which is when it is needed.
     step = "reserving disk space for the record";
-  } else if ((memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0)) == MAP_FAILED) {
+  } else if ((memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0)) == MAP_FAILED) {
     step = "mapping the record";
   }
   if (step) {
@@ -172,6 +177,9 @@ int crash_record_create(struct crash_record *record, const char *directory, size
     base[plan[i].type] = (char *)memory + offset;
     offset += pages(plan[i].capacity);
   }
+  // Into memory now, up to the threads that did not crash: a page that has to be read at the crash may be refused there.
+  const volatile char *first_page = memory, *last_page = (const char *)base[CRASH_SECTION_OTHER_THREADS];
+  for (const volatile char *page = first_page; page < last_page; page += CRASH_RECORD_HEADER_SIZE) (void)*page;
   record->process = base[CRASH_SECTION_PROCESS];
   record->scope = base[CRASH_SECTION_SCOPE];
   record->breadcrumbs = base[CRASH_SECTION_BREADCRUMBS];
@@ -180,7 +188,11 @@ int crash_record_create(struct crash_record *record, const char *directory, size
   record->paths = base[CRASH_SECTION_PATHS];
   record->path_capacity = pages(path_capacity);
   record->signal = base[CRASH_SECTION_SIGNAL];
-  record->threads = base[CRASH_SECTION_THREADS];
+  record->thread = base[CRASH_SECTION_THREADS];
+  record->task = base[CRASH_SECTION_TASK];
+  record->other_threads = base[CRASH_SECTION_OTHER_THREADS];
+  record->other_frames = base[CRASH_SECTION_OTHER_FRAMES];
+  record->other_registers = base[CRASH_SECTION_OTHER_REGISTERS];
   record->frames = base[CRASH_SECTION_FRAMES];
   record->registers = base[CRASH_SECTION_REGISTERS];
   record->messages = base[CRASH_SECTION_MESSAGES];

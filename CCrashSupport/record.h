@@ -11,11 +11,17 @@
 
 /// Room in the record.
 enum {
-  CRASH_THREAD_CAPACITY = 16,
   CRASH_TOP_FRAMES = 512,
   CRASH_BOTTOM_FRAMES = 128,
-  CRASH_FRAME_CAPACITY = CRASH_TOP_FRAMES + CRASH_BOTTOM_FRAMES,
-  CRASH_REGISTER_SET_CAPACITY = CRASH_THREAD_CAPACITY,
+  CRASH_ASYNC_FRAMES = 128,
+  CRASH_FRAME_CAPACITY = CRASH_TOP_FRAMES + CRASH_BOTTOM_FRAMES + CRASH_ASYNC_FRAMES,
+  /// Of the threads that did not crash, and how many frames they have together. A thread's part is what is left for each,
+  /// within these limits.
+  CRASH_OTHER_THREADS = 1024,
+  CRASH_OTHER_FRAMES = 24 * CRASH_OTHER_THREADS,
+  CRASH_OTHER_FRAMES_MAX = 128,
+  CRASH_OTHER_FRAMES_MIN = 16,
+  CRASH_OTHER_REGISTERS = 64,
 };
 
 /// The mapped record and its sections, as pointers that the crash path can use at once.
@@ -30,9 +36,13 @@ struct crash_record {
   char *paths;
   size_t path_capacity;
   struct crash_record_signal *signal;
-  struct crash_record_thread *threads;
+  struct crash_record_thread *thread;
   struct crash_record_frame *frames;
   struct crash_record_registers *registers;
+  struct crash_record_task *task;
+  struct crash_record_thread *other_threads;
+  struct crash_record_frame *other_frames;
+  struct crash_record_registers *other_registers;
   struct crash_record_message *messages;
   struct crash_record_note *notes;
   /// What `crash_record_commit_notes` moves into the section. A thread that crashes second may be in the middle of its

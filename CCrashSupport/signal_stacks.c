@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "CCrashSupport.h"
+
 #ifndef AT_MINSIGSTKSZ
 #define AT_MINSIGSTKSZ 51
 #endif
@@ -46,6 +48,11 @@ int crash_signal_stack_arm(void) {
   mapping = memory;
   mapping_size = size + page;
   return 1;
+}
+
+int crash_support_has_signal_stack(void) {
+  stack_t current;
+  return sigaltstack(NULL, &current) == 0 && !(current.ss_flags & SS_DISABLE);
 }
 
 void crash_signal_stack_disarm(void) {

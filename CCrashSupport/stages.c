@@ -7,12 +7,15 @@
 #include <time.h>
 
 #include "arch.h"
+#include "async.h"
 #include "capture.h"
 #include "cfi.h"
 #include "deadline.h"
+#include "hand_over.h"
 #include "images.h"
 #include "message.h"
 #include "syscalls.h"
+#include "threads.h"
 #include "unwind.h"
 
 enum stage {
@@ -21,6 +24,8 @@ enum stage {
   STAGE_MESSAGES = 3,
   STAGE_IMAGES = 4,
   STAGE_SEAL = 5,
+  STAGE_TASK = 6,
+  STAGE_THREADS = 7,
 };
 
 static struct crash_recovery recovery;
@@ -98,39 +103,53 @@ static void stage_images(struct crash_record *record, const struct crash_event *
   crash_images_commit(record);
 }
 
-// Brings the two ends of the walk together, finds the frames' images, seals frames and threads. Runs whether the walk
-// came to its end or died on the way.
-static void stage_seal(struct crash_record *record, const struct crash_event *event) {
-  (void)event;
+// Brings the two ends of the walk together and adds the callers that await; finds the frames' images. Runs whether the
+// walk came to its end or died on the way. `room` is how many frames there is space for behind the top ones. Returns how
+// many frames the thread has in all.
+static uint32_t finish_thread(const struct crash_record *record, struct crash_record_thread *thread, uint32_t room) {
   uint32_t bottom = 0;
   if (walk.depth > walk.top_capacity) {
     uint64_t behind = walk.depth - walk.top_capacity;
     bottom = behind < walk.ring_capacity ? (uint32_t)behind : walk.ring_capacity;
+    if (bottom > room) bottom = room;
     for (uint32_t i = 0; i < bottom; i++)
-      record->frames[walk.top_count + i] = walk.ring[(behind - bottom + i) % walk.ring_capacity];
+      walk.top[walk.top_count + i] = walk.ring[(behind - bottom + i) % walk.ring_capacity];
   }
   uint32_t count = walk.top_count + bottom;
-  for (uint32_t i = 0; i < count; i++) {
-    struct crash_record_frame *frame = &record->frames[i];
-    uint64_t lookup = frame->address - (frame->kind == CRASH_FRAME_RETURN_ADDRESS);
-    frame->image = crash_images_index(record, lookup);
+  if (walk.async_context) {
+    thread->async_count = crash_async_follow(record, walk.async_context, walk.top + count, room - bottom);
+    thread->async_position = walk.async_position > UINT32_MAX ? UINT32_MAX : (uint32_t)walk.async_position;
   }
-  struct crash_record_thread *thread = &record->threads[0];
-  thread->id = record->signal->thread;
-  thread->flags = CRASH_THREAD_CRASHED | (walk.end == CRASH_WALK_LIMIT ? CRASH_THREAD_DEPTH_CAPPED : 0);
+  count += thread->async_count;
+  for (uint32_t i = 0; i < count; i++) {
+    struct crash_record_frame *frame = &walk.top[i];
+    frame->image = crash_images_index(record, frame->address - (frame->kind == CRASH_FRAME_RETURN_ADDRESS));
+  }
+  if (walk.end == CRASH_WALK_LIMIT) thread->flags |= CRASH_THREAD_DEPTH_CAPPED;
   thread->status = walk.end == CRASH_WALK_OUTERMOST || walk.end == CRASH_WALK_LIMIT ? CRASH_THREAD_CAPTURED
                                                                                      : CRASH_THREAD_PARTIAL;
-  thread->registers = 0;
   thread->depth = walk.depth;
-  thread->first_frame = 0;
   thread->top_count = walk.top_count;
   thread->bottom_count = bottom;
+  return count;
+}
+
+static void stage_seal(struct crash_record *record, const struct crash_event *event) {
+  (void)event;
+  struct crash_record_thread *thread = record->thread;
+  *thread = (struct crash_record_thread){.id = record->signal->thread, .flags = CRASH_THREAD_CRASHED};
+  uint32_t count = finish_thread(record, thread, CRASH_FRAME_CAPACITY - CRASH_TOP_FRAMES);
   if (walk.end != CRASH_WALK_OUTERMOST)
     crash_record_note(record, CRASH_NOTE_WALK_ENDED, walk.end, thread->id, 0);
-  // PR_GET_NAME is 16: the calling thread's own name, 16 bytes with its NUL.
-  crash_syscall(SYS_prctl, 16, (long)thread->name, 0, 0);
+  crash_syscall(SYS_prctl, 16 /* PR_GET_NAME */, (long)thread->name, 0, 0);
   crash_record_commit(record, CRASH_SECTION_FRAMES, count * sizeof(struct crash_record_frame));
   crash_record_commit(record, CRASH_SECTION_THREADS, sizeof *thread);
+}
+
+static void stage_task(struct crash_record *record, const struct crash_event *event) {
+  (void)event;
+  int is_there = crash_async_describe_task(record->task);
+  crash_record_commit(record, CRASH_SECTION_TASK, is_there ? sizeof *record->task : 0);
 }
 
 // A stage may die of any of these; a blocked one would be the end of the process there and then (force_sig_info in the
@@ -153,12 +172,109 @@ static void run_stage(enum stage stage, void (*work)(struct crash_record *, cons
   stage_active = 0;
 }
 
-void crash_stages_run(const struct crash_event *event, uint64_t host_handler) {
+// ---- The other threads ------------------------------------------------------------------------------------------
+
+static struct {
+  size_t count, next;
+  uint32_t frames, registers;
+  struct crash_stopped_thread thread;
+  uint32_t room;  // for frames behind the top ones of the thread at work
+} others;
+
+// Stopping comes first and by itself: should it fail, nobody is held.
+static void stage_stop(struct crash_record *record, const struct crash_event *event) {
+  (void)event;
+  size_t without_room = 0;
+  others.count = crash_threads_stop(&without_room);
+  if (others.count > CRASH_OTHER_THREADS) {
+    without_room += others.count - CRASH_OTHER_THREADS;
+    others.count = CRASH_OTHER_THREADS;
+  }
+  if (without_room) crash_record_note(record, CRASH_NOTE_THREADS_OVER_CAP, 0, without_room, 0);
+}
+
+static void stage_other_walk(struct crash_record *record, const struct crash_event *event) {
+  (void)event;
+  uint64_t columns[CRASH_ARCH_COLUMNS];
+  crash_arch_columns(others.thread.context, columns);
+  crash_unwind(record, &walk_cache, columns, &walk);
+}
+
+static void stage_other_finish(struct crash_record *record, const struct crash_event *event) {
+  (void)event;
+  others.frames += finish_thread(record, &record->other_threads[others.next], others.room);
+}
+
+// One thread, in two stages: what a walk had found when it died is kept.
+static void capture_other(struct crash_record *record, const struct crash_event *event) {
+  struct crash_record_thread *thread = &record->other_threads[others.next];
+  others.thread = crash_threads_stopped(others.next);
+  *thread = (struct crash_record_thread){
+      .id = others.thread.id, .status = CRASH_THREAD_NO_ANSWER, .registers = CRASH_RECORD_NO_REGISTERS,
+      .first_frame = others.frames};
+  if (!others.thread.context) return;
+  memcpy(thread->name, others.thread.name, sizeof thread->name);
+  if (others.registers < CRASH_OTHER_REGISTERS) {
+    struct crash_record_registers *registers = &record->other_registers[others.registers];
+    registers->count = CRASH_ARCH_RECORDED;
+    crash_arch_recorded(others.thread.context, registers->values);
+    thread->registers = others.registers++;
+  }
+  // A fair part of the room that is left, a quarter of it for the outer end.
+  uint32_t left = CRASH_OTHER_FRAMES - others.frames;
+  uint32_t part = left / (uint32_t)(others.count - others.next);
+  if (part > CRASH_OTHER_FRAMES_MAX) part = CRASH_OTHER_FRAMES_MAX;
+  if (part < CRASH_OTHER_FRAMES_MIN) part = CRASH_OTHER_FRAMES_MIN < left ? CRASH_OTHER_FRAMES_MIN : left;
+  if (part == 0) return;
+  others.room = part / 4;
+  walk = (struct crash_walk){.top = record->other_frames + others.frames,
+                             .top_capacity = part - others.room,
+                             .ring = walk_ring,
+                             .ring_capacity = others.room / 2 ? others.room / 2 : 1,
+                             .end = CRASH_WALK_UNREADABLE};
+  run_stage(STAGE_THREADS, stage_other_walk, event);
+  run_stage(STAGE_THREADS, stage_other_finish, event);
+}
+
+static void capture_others(struct crash_record *record, const struct crash_event *event) {
+  memset(&others, 0, sizeof others);
+  memset(&walk_cache, 0, sizeof walk_cache);
+  run_stage(STAGE_THREADS, stage_stop, event);
+  // Sealed as it grows, so that a deadline in the middle leaves the threads up to there.
+  for (;;) {
+    if (others.next % 64 == 0 || others.next == others.count) {
+      crash_record_commit(record, CRASH_SECTION_OTHER_FRAMES, others.frames * sizeof(struct crash_record_frame));
+      crash_record_commit(record, CRASH_SECTION_OTHER_REGISTERS,
+                          others.registers * sizeof(struct crash_record_registers));
+      crash_record_commit(record, CRASH_SECTION_OTHER_THREADS, others.next * sizeof(struct crash_record_thread));
+    }
+    if (others.next == others.count) return;
+    capture_other(record, event);
+    others.next++;
+  }
+}
+
+// ---- All of them ------------------------------------------------------------------------------------------------
+
+// What the reader must know about who else handles these signals.
+static void note_handlers(struct crash_record *record, int signal) {
+  // Should the host's own handler jump out of ours, and its thread do nothing that we notice until the process is killed,
+  // then this is a crash that was none.
+  uint64_t handler = crash_former_host_handler(signal);
+  if (handler) crash_record_note(record, CRASH_NOTE_HOST_HANDLER, (uint32_t)signal, 0, handler);
+  for (int i = 0; i < CRASH_SIGNAL_COUNT; i++)
+    if (crash_handler_is_replaced(crash_signals[i], &handler))
+      crash_record_note(record, CRASH_NOTE_HANDLER_REPLACED, (uint32_t)crash_signals[i], 0, handler);
+}
+
+void crash_stages_run(const struct crash_event *event) {
   struct crash_record *record = &crash_capture.record;
   // A host may have survived an earlier crash: what that one sealed must not be read as part of this one.
   static const enum crash_record_section_type written_here[] = {
-      CRASH_SECTION_SIGNAL,    CRASH_SECTION_THREADS,  CRASH_SECTION_FRAMES,
-      CRASH_SECTION_REGISTERS, CRASH_SECTION_MESSAGES, CRASH_SECTION_NOTES};
+      CRASH_SECTION_SIGNAL,        CRASH_SECTION_THREADS,       CRASH_SECTION_FRAMES,
+      CRASH_SECTION_REGISTERS,     CRASH_SECTION_MESSAGES,      CRASH_SECTION_NOTES,
+      CRASH_SECTION_TASK,          CRASH_SECTION_OTHER_THREADS, CRASH_SECTION_OTHER_FRAMES,
+      CRASH_SECTION_OTHER_REGISTERS};
   for (unsigned i = 0; i < sizeof written_here / sizeof written_here[0]; i++) crash_record_reopen(record, written_here[i]);
   // Not for the first crash: another thread that crashes at the same time may have noted itself already.
   if (record->header->crash_state != CRASH_STATE_NONE) crash_record_forget_notes(record);
@@ -170,9 +286,10 @@ void crash_stages_run(const struct crash_event *event, uint64_t host_handler) {
   run_stage(STAGE_MESSAGES, stage_messages, event);
   run_stage(STAGE_IMAGES, stage_images, event);
   run_stage(STAGE_SEAL, stage_seal, event);
-  // Should that one jump out of the handler, and its thread do nothing that we notice until the process is killed, then
-  // this is a crash that was none. The reader is told that it may be so.
-  if (host_handler) crash_record_note(record, CRASH_NOTE_HOST_HANDLER, (uint32_t)event->signal, 0, host_handler);
+  run_stage(STAGE_TASK, stage_task, event);
+  note_handlers(record, event->signal);
+  crash_record_commit_notes(record);
+  capture_others(record, event);
   crash_record_commit_notes(record);
   __atomic_store_n(&record->header->crash_state, CRASH_STATE_COMPLETE, __ATOMIC_RELEASE);
   crash_deadline_clear();  // a former handler may take its time
@@ -212,8 +329,9 @@ void crash_stages_prepare(void) {
 
 int crash_stages_met_abort(void) {
   // raise() and what it is made of are inside of abort(); nothing else is.
-  for (uint32_t i = 0; i < walk.top_count && i < 8; i++)
-    if (walk.top[i].address - 1 - abort_start < abort_size) return 1;
+  const struct crash_record *record = &crash_capture.record;
+  for (uint32_t i = 0; i < record->thread->top_count && i < 8; i++)
+    if (record->frames[i].address - 1 - abort_start < abort_size) return 1;
   return 0;
 }
 

@@ -17,9 +17,8 @@ struct crash_event {
 /// Learns what the stages compare with. Not async-signal-safe.
 void crash_stages_prepare(void);
 
-/// Fills the record with `event`. `host_handler` is the address of a handler of the host's own program that gets the
-/// signal afterwards, and may recover; 0 for none. By one thread at a time. Async-signal-safe.
-void crash_stages_run(const struct crash_event *event, uint64_t host_handler);
+/// Fills the record with `event`. By one thread at a time. Async-signal-safe.
+void crash_stages_run(const struct crash_event *event);
 
 /// To be called for a fault that the thread in `crash_stages_run` meets while it is there: notes it and goes on with the
 /// next stage, and so does not return. Returns where no stage is at work. Async-signal-safe.

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "CCrashSupport.h"
+#include "async.h"
 #include "capture.h"
 #include "deadline.h"
 #include "handlers.h"
@@ -15,6 +16,7 @@
 #include "process_info.h"
 #include "signal_stacks.h"
 #include "stages.h"
+#include "threads.h"
 
 static const uint32_t nobody;
 struct crash_capture crash_capture = {.owner = &nobody};
@@ -31,6 +33,7 @@ static void in_forked_child(void) {
   static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
   memcpy(&start_lock, &fresh, sizeof start_lock);
   crash_scope_after_fork();
+  crash_threads_after_fork();
   crash_handlers_reset();
   crash_capture.owner = &nobody;
   memset(&crash_capture.record, 0, sizeof crash_capture.record);
@@ -103,6 +106,8 @@ static int start(const struct crash_support_configuration *configuration, struct
   }
   crash_message_prepare();
   crash_stages_prepare();
+  crash_async_prepare(&record);
+  crash_threads_add_existing();
   crash_signal_stack_arm();
   crash_handlers_reset();
   crash_deadline_prepare();
@@ -117,6 +122,7 @@ static int start(const struct crash_support_configuration *configuration, struct
     release_owner_word(owner);
     return -1;
   }
+  crash_threads_prepare();
   crash_scope_attach(&crash_capture.record);
   __atomic_store_n(&crash_capture.record.header->run_state, CRASH_RUN_ALIVE, __ATOMIC_RELEASE);
   return 0;

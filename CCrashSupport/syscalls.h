@@ -41,13 +41,12 @@ static inline long crash_syscall(long number, long a, long b, long c, long d) {
 typedef uint64_t crash_kernel_sigset;
 
 /// The kernel's own `struct sigaction`. Saved and given back as it is, so that a former handler keeps even flags and the
-/// restorer that libc does not know of.
+/// restorer that libc does not know of. On aarch64 libc uses none, and the field is there all the same (SA_RESTORER in
+/// <asm/signal.h>).
 struct crash_kernel_sigaction {
   void *handler;
   unsigned long flags;
-#if defined(__x86_64__)
   void *restorer;
-#endif
   crash_kernel_sigset mask;
 };
 

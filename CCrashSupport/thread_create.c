@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #include "signal_stacks.h"
+#include "threads.h"
 
 typedef int pthread_create_function(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 
@@ -51,6 +52,7 @@ static int key_exists;
 static void release_stack(void *round) {
   uintptr_t number = (uintptr_t)round;
   if (number < PTHREAD_DESTRUCTOR_ITERATIONS && pthread_setspecific(last_destructor, (void *)(number + 1)) == 0) return;
+  crash_threads_remove();
   crash_signal_stack_disarm();
 }
 
@@ -60,10 +62,10 @@ static void make_key(void) { key_exists = pthread_key_create(&last_destructor, r
 static void *crash_support_thread_start(void *pointer) {
   struct thread_start start = *(struct thread_start *)pointer;
   free(pointer);
-  if (crash_signal_stack_arm() == 1) {
-    pthread_once(&key_once, make_key);
-    if (key_exists) pthread_setspecific(last_destructor, (void *)(uintptr_t)1);
-  }
+  crash_signal_stack_arm();
+  crash_threads_add();
+  pthread_once(&key_once, make_key);
+  if (key_exists) pthread_setspecific(last_destructor, (void *)(uintptr_t)1);
   return start.routine(start.argument);
 }
 

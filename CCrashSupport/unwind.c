@@ -1,5 +1,6 @@
 #include "unwind.h"
 
+#include "async.h"
 #include "cfi.h"
 #include "images.h"
 
@@ -25,13 +26,18 @@ static int is_return_address(const struct crash_record *record, uint64_t address
   return crash_images_is_code(record, address) && crash_arch_follows_call(address);
 }
 
+// Where nothing is to be executed: outside of all code, or in a library that is not there any more.
+static int is_bad_pc(const struct crash_record *record, uint64_t pc) {
+  uint8_t byte;
+  return !crash_images_is_code(record, pc) || crash_safe_copy(&byte, pc, 1) != 1;
+}
+
 // A call to an address where no code is (a null function pointer, a closed library) faults with the return address still
-// on top of the stack. libunwind 1.6.2 and frame pointers lose the caller here, libgcc crashes (libunwind #815).
+// where the call put it. libunwind 1.6.2 and frame pointers lose the caller here, libgcc crashes (libunwind #815).
 static int step_bad_call(const struct crash_record *record, struct crash_registers *registers) {
-  uint64_t sp = registers->values[CRASH_ARCH_SP], address;
-  if (!crash_safe_load(sp, &address) || !is_return_address(record, address)) return 0;
-  registers->values[CRASH_ARCH_PC] = address;
-  registers->values[CRASH_ARCH_SP] = sp + 8;
+  struct crash_registers caller = *registers;
+  if (!crash_arch_undo_call(caller.values) || !is_return_address(record, caller.values[CRASH_ARCH_PC])) return 0;
+  *registers = caller;
   return 1;
 }
 
@@ -41,6 +47,7 @@ static int step_frame_pointer(const struct crash_record *record, struct crash_re
   uint64_t fp = registers->values[CRASH_ARCH_FP], sp = registers->values[CRASH_ARCH_SP], saved, address;
   if (!(registers->known >> CRASH_ARCH_FP & 1) || fp % 8 != 0 || fp < sp) return 0;
   if (!crash_safe_load(fp, &saved) || !crash_safe_load(fp + 8, &address)) return 0;
+  address = crash_arch_strip(address);
   if (!is_return_address(record, address)) return 0;
   registers->values[CRASH_ARCH_PC] = address;
   registers->values[CRASH_ARCH_SP] = fp + 16;
@@ -54,6 +61,7 @@ static int step_scan(const struct crash_record *record, struct crash_registers *
   for (unsigned i = 0; i < SCAN_WORDS; i++) {
     uint64_t address;
     if (!crash_safe_load(sp + 8 * i, &address)) return 0;
+    address = crash_arch_strip(address);
     if (!is_return_address(record, address)) continue;
     registers->values[CRASH_ARCH_PC] = address;
     registers->values[CRASH_ARCH_SP] = sp + 8 * i + 8;
@@ -63,19 +71,33 @@ static int step_scan(const struct crash_record *record, struct crash_registers *
   return 0;
 }
 
+static uint64_t value_of(const struct crash_registers *registers, unsigned column) {
+  return registers->known >> column & 1 ? registers->values[column] : 0;
+}
+
 void crash_unwind(const struct crash_record *record, struct crash_cfi_cache *cache,
                   const uint64_t columns[CRASH_ARCH_COLUMNS], struct crash_walk *walk) {
   struct crash_registers registers;
   for (unsigned i = 0; i < CRASH_ARCH_COLUMNS; i++) registers.values[i] = columns[i];
-  registers.known = (1u << CRASH_ARCH_COLUMNS) - 1;
+  registers.known = CRASH_REGISTERS_ALL_KNOWN;
 
   emit(walk, registers.values[CRASH_ARCH_PC], CRASH_FRAME_PROGRAM_COUNTER, CRASH_TRUST_CONTEXT);
   // The kind of the frame whose caller is looked for decides whether its pc is looked up as it is.
   enum crash_record_frame_kind kind = CRASH_FRAME_PROGRAM_COUNTER;
+  struct crash_async_trail trail;
+  trail.count = 0;
   while (walk->depth < CRASH_WALK_FRAME_LIMIT) {
     uint64_t sp = registers.values[CRASH_ARCH_SP], pc = registers.values[CRASH_ARCH_PC];
     uint64_t lookup = kind == CRASH_FRAME_RETURN_ADDRESS ? pc - 1 : pc;
     int signal_frame = 0;
+    // The outermost one counts: what awaits inside of a job that is run by hand is on the stack itself.
+    const struct crash_async_frame frame = {lookup, value_of(&registers, CRASH_ARCH_FP),
+                                            value_of(&registers, CRASH_ARCH_ASYNC_CONTEXT), walk->depth};
+    uint64_t async_position, context = crash_async_visit(record, &trail, &frame, &async_position);
+    if (context) {
+      walk->async_context = context;
+      walk->async_position = async_position;
+    }
     enum crash_record_frame_trust trust = CRASH_TRUST_CFI;
     enum crash_cfi_result result = crash_cfi_step(record, cache, lookup, &registers, &signal_frame);
     if (result == CRASH_CFI_OUTERMOST) {
@@ -88,12 +110,14 @@ void crash_unwind(const struct crash_record *record, struct crash_cfi_cache *cac
     }
     // Information that leads to a caller outside of all code, or nowhere up the stack, was about another stack than this
     // one: a smashed frame. What can still be found by looking is found below, from the frame's own registers.
-    if (result == CRASH_CFI_STEPPED && !signal_frame && registers.values[CRASH_ARCH_SP] <= sp) {
+    int may_have_no_frame = !CRASH_ARCH_CALL_PUSHES && kind == CRASH_FRAME_PROGRAM_COUNTER;
+    if (result == CRASH_CFI_STEPPED && !signal_frame &&
+        (registers.values[CRASH_ARCH_SP] < sp || (registers.values[CRASH_ARCH_SP] == sp && !may_have_no_frame))) {
       walk->end = CRASH_WALK_NOT_ADVANCING;
       return;
     }
     if (result != CRASH_CFI_STEPPED) {
-      if (walk->depth == 1 && !crash_images_is_code(record, pc) && step_bad_call(record, &registers)) {
+      if (walk->depth == 1 && is_bad_pc(record, pc) && step_bad_call(record, &registers)) {
         trust = CRASH_TRUST_SCAN;
       } else if (step_frame_pointer(record, &registers)) {
         trust = CRASH_TRUST_FRAME_POINTER;

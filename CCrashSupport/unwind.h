@@ -20,6 +20,8 @@ struct crash_walk {
   uint32_t ring_capacity;
   uint64_t depth;  ///< frames found; those behind `top_capacity` are in the ring at (n - top_capacity) % ring_capacity
   uint32_t end;    ///< enum crash_record_walk_end
+  uint64_t async_context;   ///< of the outermost async function on the stack; 0 where there is none
+  uint64_t async_position;  ///< how many frames there are up to that function
 };
 
 /// Ends a walk that does not end by itself. An 8 MiB stack holds at most half a million frames.

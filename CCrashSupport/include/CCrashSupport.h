@@ -78,6 +78,22 @@ int crash_support_set_tag(const char *key, size_t key_length, const char *value,
 void crash_support_add_breadcrumb(const char *category, size_t category_length, const char *message,
                                   size_t message_length);
 
+/// Which of the seven signals are handled by somebody who came after the start, as a set: bit `signal - 1`. A crash by one
+/// of these is only captured where that handler calls ours. 0 while nothing was started. Async-signal-safe.
+uint64_t crash_support_replaced_handlers(void);
+
+/// Whether the calling thread has an alternate stack, without which its own stack overflow leaves nothing.
+/// Async-signal-safe.
+int crash_support_has_signal_stack(void);
+
+/// Names a task local of Swift whose value goes into a report about a crash in a task that has one: a request's id.
+///
+/// `key` is the address of the `TaskLocal<String>` or `TaskLocal<String?>` object, which must live for ever (those of
+/// `@TaskLocal` do). Names up to 60 bytes; values are redacted and cut at 192 bytes. At most 8; a second registration of a
+/// key changes nothing. Returns 0, or -1 where there is no room or the name is empty or too long.
+/// May be called before `crash_support_start`. Lock-free, and async-signal-safe.
+int crash_support_register_task_local(const char *name, size_t length, const void *key);
+
 /// Walks the calling thread's stack, for a report on something that is no crash.
 ///
 /// Fills `addresses` with return addresses, the one into the caller of this function first, and returns how many; 0 where

@@ -74,37 +74,40 @@ static int is_invisible(const unsigned char *p, size_t left) {
   return left >= 2 && p[0] == 0xe2 && (p[1] == 0x80 || p[1] == 0x81);
 }
 
-// The end of the domain that starts at `start`, or `start` where none does: labels with a dot between them, the last of
-// at least two letters. `@2x.png` names an image's scale.
+// The end of a domain in [start, end), whose last dots are given (0 for none), or `start` where it is none: labels with a
+// dot between them, the last of at least two letters. `@2x.png` names an image's scale.
+static size_t checked_domain(const unsigned char *text, size_t start, size_t end, size_t last_dot, size_t dot_before) {
+  if (end > start && text[end - 1] == '.') {  // the full stop of a sentence
+    end--;
+    last_dot = dot_before;
+  }
+  if (last_dot <= start || end - last_dot < 3) return start;
+  if ((class_of[text[last_dot + 1]] | class_of[text[last_dot + 2]]) & DIGIT) return start;
+  if (end - start > 3 && class_of[text[start]] & DIGIT && text[start + 1] == 'x' && text[start + 2] == '.') return start;
+  return end;
+}
+
+// The end of the domain that starts at `start`, or `start` where none does. `com.example.12345678` is none, but becomes
+// one when the digits are replaced, and a text that was redacted must hold nothing more to redact: so what stands in front
+// of the first such number counts too.
 static size_t domain_end(const unsigned char *text, size_t start, size_t length) {
-  size_t end = start, last_dot = 0;
+  size_t end = start, last_dot = 0, dot_before = 0, digits = 0, early = start;
   while (end < length) {
     unsigned char c = text[end];
     if (c == '.') {
       if (end == start || text[end - 1] == '.') break;
+      dot_before = last_dot;
       last_dot = end;
     } else if (!(is_alphanumeric(c) || c == '-' || c >= 0x80) || is_invisible(text + end, length - end)) {
       break;
     }
+    digits = class_of[c] & DIGIT ? digits + 1 : 0;
+    if (digits == DIGITS && early == start)
+      early = checked_domain(text, start, end + 1 - DIGITS, last_dot, dot_before);
     end++;
   }
-  if (end > start && text[end - 1] == '.') {  // the full stop of a sentence
-    end--;
-    if (last_dot == end) {
-      last_dot = 0;
-      for (size_t i = end; i-- > start;)
-        if (text[i] == '.') {
-          last_dot = i;
-          break;
-        }
-    }
-  }
-  if (last_dot <= start || end - last_dot < 3) return start;
-  for (size_t i = last_dot + 1; i < end; i++)
-    if (!(is_letter(text[i]) || text[i] >= 0x80 || text[i] == '-' || (class_of[text[i]] & DIGIT && i > last_dot + 2)))
-      return start;
-  if (end - start > 3 && class_of[text[start]] & DIGIT && text[start + 1] == 'x' && text[start + 2] == '.') return start;
-  return end;
+  size_t whole = checked_domain(text, start, end, last_dot, dot_before);
+  return whole > start ? whole : early;
 }
 
 // Byte by byte instead of memcmp and strlen: the literals are a few bytes long, most comparisons end at the second one,
@@ -179,6 +182,7 @@ static void redact_digits(struct output *out, const unsigned char *text, size_t 
 // The end of a user's folder (`/home/name`) that starts at `start`, or `start`.
 static size_t user_folder_end(const unsigned char *text, size_t start, size_t length) {
   size_t name;
+  if (start > 0 && text[start - 1] == '~') return start;  // inside of a folder that was replaced
   if (matches(text, start, length, "/home/")) {
     name = start + 6;
   } else if (matches(text, start, length, "/Users/")) {
@@ -191,6 +195,7 @@ static size_t user_folder_end(const unsigned char *text, size_t start, size_t le
   } else {
     return start;
   }
+  while (name < length && text[name] == '/') name++;  // as the kernel reads it
   size_t end = name;
   while (end < length && text[end] != '/' && text[end] != ':' && text[end] != ',' && text[end] != ')' &&
          text[end] != ';' && text[end] != '?' && text[end] != '#' && !(class_of[text[end]] & BREAK))
@@ -247,18 +252,24 @@ static int has_password(const unsigned char *text, size_t start, size_t end) {
   size_t colon = start;
   while (colon < end && text[colon] != ':' && text[colon] != '/' && text[colon] != '[') colon++;
   if (colon == end || text[colon] != ':') return 0;
-  for (size_t i = colon + 1; i < end && text[i] != '/'; i++)
-    if (!(class_of[text[i]] & DIGIT)) return 1;
+  for (size_t i = colon + 1; i < end && text[i] != '/';) {
+    if (matches(text, i, end, token)) {  // of digits
+      i += TOKEN_LENGTH;
+    } else {
+      if (!(class_of[text[i]] & DIGIT)) return 1;
+      i++;
+    }
+  }
   return 0;
 }
 
-// An apostrophe in front of the word (`j.o'neil@…`) joins it to the one before, which is at most as long as the longest
-// local part.
+// An apostrophe in front of the word (`j.o'neil@…`) joins it to the one before, unless that is longer than the longest
+// local part: half of a word is nobody's name, and the other half would be read anew in the result.
 static size_t local_start(const unsigned char *text, size_t start, size_t flushed) {
   if (start < flushed + 2 || text[start - 1] != '\'' || !(class_of[text[start - 2]] & WORD)) return start;
   size_t first = start - 1;
   while (first > flushed && start - first <= 64 && class_of[text[first - 1]] & WORD) first--;
-  return first;
+  return first > flushed && class_of[text[first - 1]] & WORD ? start : first;
 }
 
 size_t crash_redact_whole(const char *source, size_t length) {
@@ -284,6 +295,7 @@ size_t crash_redact_base(const char *source, size_t length, char *output, size_t
     return out.length;
   }
   size_t token_start = 0;          // of what stands between two breaks
+  size_t token_before = 0;         // start of the one before it
   size_t url_end = 0;              // behind the URL that is being read; 0 outside of one
   size_t break_at = 0;             // the first break behind it
   int url_is_file = 0;
@@ -307,11 +319,20 @@ size_t crash_redact_base(const char *source, size_t length, char *output, size_t
         if (i < url_end && credentials && credentials < local)
           local = credentials > out.flushed ? credentials : out.flushed;
         if (end > i + 1 && local < i) {
+          if (text[start - (start > 0)] == '\'' && local < start) {
+            // The apostrophe is no break then: what was read in front of it goes on behind the address.
+            token_start = token_before;
+            if (url_end && break_at == start - 1) {
+              for (break_at = end; break_at < length && !(class_of[text[break_at]] & BREAK);) break_at++;
+              url_end = without_punctuation(text, end, break_at);
+            }
+          }
           replace(&out, local, end, token, TOKEN_LENGTH);
           i = end;
           continue;
         }
-      } else if (percent) {
+      }
+      if (percent) {
         int found = 0;
         for (size_t at = start + 1; at + 3 < i && !found; at++) {
           if (text[at] != '%' || text[at + 1] != '4' || text[at + 2] != '0') continue;
@@ -323,10 +344,15 @@ size_t crash_redact_base(const char *source, size_t length, char *output, size_t
         }
         if (found) continue;
       }
-      if (longest >= DIGITS) redact_digits(&out, text, start, i);
+      if (longest >= DIGITS) {
+        // The drive of a user's folder goes with that, and makes no hex number of the digits in front of it.
+        int is_drive = is_letter(text[i - 1]) && matches(text, i, length, ":\\Users\\");
+        redact_digits(&out, text, start, i - (size_t)is_drive);
+      }
       continue;
     }
     if (kind & BREAK) {
+      token_before = token_start;
       token_start = i + 1;
     } else if (kind & SPECIAL) {
       if (text[i] == ':') {
@@ -336,7 +362,7 @@ size_t crash_redact_base(const char *source, size_t length, char *output, size_t
           if (break_at <= i)
             for (break_at = i; break_at < length && !(class_of[text[break_at]] & BREAK);) break_at++;
           url_end = without_punctuation(text, i + 3, break_at);
-          credentials = has_password(text, i + 3, url_end) ? i + 3 : 0;
+          credentials = !url_is_file && has_password(text, i + 3, url_end) ? i + 3 : 0;
         } else if (i > out.flushed && is_letter(text[i - 1]) && matches(text, i, length, ":\\Users\\")) {
           size_t end = i + 8;
           while (end < length && text[end] != '\\' && !(class_of[text[end]] & BREAK)) end++;
@@ -354,8 +380,9 @@ size_t crash_redact_base(const char *source, size_t length, char *output, size_t
           }
         }
       } else if (i < url_end) {
-        replace(&out, i, url_end, "", 0);
-        i = url_end;
+        size_t end = text[i - 1] == '/' ? break_at : url_end;
+        replace(&out, i, end, "", 0);
+        i = end;
         continue;
       } else if (text[i] == '?' && token_start < i && text[token_start] == '/') {
         // A path with a query, as a route is written: `/orders?email=…`. Elsewhere `a?b:c` is an expression.
@@ -364,7 +391,8 @@ size_t crash_redact_base(const char *source, size_t length, char *output, size_t
         if (key > i + 1 && key < length && text[key] == '=') {
           size_t end = key;
           while (end < length && !(class_of[text[end]] & BREAK)) end++;
-          end = without_punctuation(text, i + 1, end);
+          // Behind a slash it would become a name: `/home/?a=b!`.
+          if (text[i - 1] != '/') end = without_punctuation(text, i + 1, end);
           replace(&out, i, end, "", 0);
           i = end;
           continue;

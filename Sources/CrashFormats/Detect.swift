@@ -27,13 +27,30 @@ enum InputFormat {
         .unknownFormat,
         "not a crash file that symbolicate knows: nothing but white space in the first \(prefix.count) bytes")
     }
-    guard prefix[start] == UInt8(ascii: "{") else {
+    guard prefix[start] == UInt8(ascii: "{") || Self.hasReportBehind(prefix, from: start) else {
       throw InputError(
         .unknownFormat,
         "not a crash file that symbolicate knows: found \(Self.describe(prefix, from: start)); "
           + "it reads crash records (*.crashrecord) and crash-report/1 JSON")
     }
     self = .json
+  }
+
+  /// A log that was cut or rotated begins in the middle of a line; the lines behind it are what they were.
+  private static func hasReportBehind(_ prefix: UnsafeRawBufferPointer, from start: Int) -> Bool {
+    guard prefix[start] != UInt8(ascii: "["), !prefix.contains(0), hasMark(prefix) else { return false }
+    return zip(prefix, prefix.dropFirst()).contains { $0 == UInt8(ascii: "\n") && $1 == UInt8(ascii: "{") }
+  }
+
+  /// A key or a word that every report has near its beginning.
+  static func hasMark(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    let mark = Array("\"schema\"".utf8)
+    var start = 0
+    while let quote = bytes[start...].firstIndex(of: UInt8(ascii: "\"")) {
+      if bytes[quote...].starts(with: mark) { return true }
+      start = quote + 1
+    }
+    return false
   }
 
   private static func describe(_ prefix: UnsafeRawBufferPointer, from start: Int) -> String {

@@ -4,7 +4,7 @@
 public struct ImageSymbols: Hashable, Sendable {
   /// Index in `CrashReport.images`.
   public var imageIndex: Int
-  /// `debug information`, `symbols only`, `not found`.
+  /// `debug information`, `symbols only`, `exported symbols only`, `not found`.
   public var status: String
   /// What is missing, where was looked and what to do; nil where nothing is.
   public var problem: String?

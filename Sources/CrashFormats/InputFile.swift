@@ -1,3 +1,4 @@
+internal import CrashModel
 private import Glibc
 
 /// An open file or standard input, read front to back.
@@ -20,13 +21,12 @@ struct InputFile: ~Copyable {
   ///
   /// A FIFO on the command line would wait for a writer for ever, a device may act when it is opened; so the file is
   /// looked at before it is opened, opened without waiting, and looked at again, as it may have been exchanged.
-  init(path: String) throws(InputError) {
-    // Swift gives C the bytes up to a NUL, which would be another file's name.
-    guard !path.utf8.contains(0) else { throw InputError(.unreadable, "the name holds a NUL byte") }
+  init(path: FilePath) throws(InputError) {
+    guard !path.hasNUL else { throw InputError(.unreadable, "the name holds a NUL byte") }
     var status = stat()
-    guard stat(path, &status) == 0 else { throw Self.failure("cannot be looked at", errno) }
+    guard path.withCString({ stat($0, &status) }) == 0 else { throw Self.failure("cannot be looked at", errno) }
     try Self.requireRegular(status)
-    let descriptor = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+    let descriptor = path.withCString { open($0, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) }
     guard descriptor >= 0 else { throw Self.failure("cannot be opened", errno) }
     guard fstat(descriptor, &status) == 0 else {
       let error = errno

@@ -17,6 +17,8 @@ public final class InputReader {
 
   private let reader: ReportReader
   private static let prefixSize = 64 * 1024
+  /// Of one file, in bytes: dozens of reports, and read in no time.
+  private static let rereadLimit = 4 * 1024 * 1024
 
   /// What is found on the way through a file.
   public enum Event: Sendable {
@@ -40,6 +42,12 @@ public final class InputReader {
   /// - Throws: where the file as a whole gives nothing: unreadable, empty, of no known format, a record that cannot be
   ///   read.
   public func read(path: String?, _ event: (Event) -> Bool) throws(InputError) {
+    try read(path.map { FilePath($0) }, event)
+  }
+
+  /// - Parameter requiresMark: JSON is read only if its beginning has a `"schema"`: for files that nobody named, of which
+  ///   most are something else, and large ones too.
+  package func read(_ path: FilePath?, requiresMark: Bool = false, _ event: (Event) -> Bool) throws(InputError) {
     let file: InputFile
     if let path { file = try InputFile(path: path) } else { file = InputFile.standardInput() }
     var lines = LineBuffer(limit: Self.documentLimit, padding: ReportReader.padding)
@@ -54,7 +62,11 @@ public final class InputReader {
     }
     switch format {
     case .record: try readRecord(&lines, from: file, event)
-    case .json: try readJSON(&lines, from: file, event)
+    case .json:
+      guard !requiresMark || InputFormat.hasMark(lines.unread) else {
+        throw InputError(.unknownFormat, "JSON without a \"schema\" in its first \(lines.count) bytes")
+      }
+      try readJSON(&lines, from: file, event)
     }
   }
 
@@ -76,15 +88,21 @@ public final class InputReader {
     }
   }
 
-  /// A file of JSON is one object a line, or one object over many lines.
+  /// A file of JSON is one object a line, or objects over many lines, or both.
   ///
-  /// A line that is a whole object is one document. A line that begins an object and does not end it begins a document
-  /// over many lines, which goes on until its brackets are closed, or until a line begins like a new report: then the
-  /// writer of the first one was cut off.
+  /// A line that begins an object and does not end it is either the first line of a document over many, or was cut. So
+  /// the following lines are added to it as long as JSON allows them there. An object at the beginning of a line is what a
+  /// line of its own looks like: where no value may stand, or where the object has a schema, it ends the document before.
+  /// Where neither tells, the lines are tried as one document, and if they are none, are read again from that line on.
+  /// What is broken is one problem, and costs no line behind it.
   private func readJSON(_ lines: inout LineBuffer, from file: borrowing InputFile, _ event: (Event) -> Bool)
     throws(InputError)
   {
     var lineNumber = 0
+    // So many bytes are read again; a file that is made to be read again and again is read a line at a time from then on.
+    var budget = Self.rereadLimit
+    var lastLineAlone = 0
+    var skipsRest = false
     while true {
       let firstLine = lineNumber + 1
       guard let length = try lines.nextLine(from: file) else { return }
@@ -95,39 +113,109 @@ public final class InputReader {
         try lines.skipLine(from: file)
         continue
       }
-      if lines.isBlank(length) {
+      let first = UnsafeRawBufferPointer(rebasing: lines.unread.prefix(length))
+      if lines.isBlank(length) || skipsRest && Self.isInside(first) {
         lines.consume(length)
         continue
       }
+      skipsRest = false
+      // Nearly every line is a whole document, and the parser sees that faster than the outline.
+      if first.last(where: { $0 > 0x20 }) == UInt8(ascii: "}") {
+        let found = document(lines.unread, count: length, line: firstLine)
+        if case .problem = found {
+        } else {
+          lines.consume(length)
+          guard event(found) else { return }
+          continue
+        }
+      }
+      var outline = JSONOutline()
+      outline.scan(first)
       var total = length
-      var balance = JSONBalance()
-      balance.scan(lines.unread.prefix(total))
-      while balance.isOpen, total < Self.documentLimit {
+      /// The first line that may be a document of its own: where it begins, and how many lines are before it.
+      var doubt: (offset: Int, line: Int)?
+      while firstLine > lastLineAlone, outline.isOpen, total < Self.documentLimit {
         guard let more = try lines.nextLine(from: file, after: total) else { break }
         let line = UnsafeRawBufferPointer(rebasing: lines.unread.dropFirst(total).prefix(more))
-        if line.starts(with: "{\"schema\"".utf8) { break }
-        balance.scan(line[...])
+        let role = role(of: line, behind: outline)
+        if role == .beginning { break }
+        if role == .doubtful, doubt == nil { doubt = (total, lineNumber) }
+        outline.scan(line)
         total += more
         lineNumber += 1
       }
-      let goesOn = handle(lines.unread, count: total, line: firstLine, event)
+      var found = document(lines.unread, count: total, line: firstLine)
+      if case .problem = found {
+        if let doubt {
+          budget -= total - doubt.offset
+          if budget < 0 { lastLineAlone = lineNumber }
+          (total, lineNumber) = doubt
+          found = document(lines.unread, count: total, line: firstLine)
+        }
+        // Of a broken document over many lines, the lines behind the place where it broke are no news.
+        skipsRest = lineNumber > firstLine
+      }
       lines.consume(total)
-      guard goesOn else { return }
+      guard event(found) else { return }
     }
   }
 
-  private func handle(_ bytes: UnsafeRawBufferPointer, count: Int, line: Int, _ event: (Event) -> Bool) -> Bool {
-    let hasMark = line == 1 && bytes.starts(with: [0xEF, 0xBB, 0xBF])
+  private enum Role { case beginning, inside, doubtful }
+
+  /// What a line is behind a document that is not closed.
+  private func role(of line: UnsafeRawBufferPointer, behind outline: JSONOutline) -> Role {
+    switch line.first ?? 0 {
+    case UInt8(ascii: "{"):
+      guard outline.allowsValue, !line.starts(with: "{\"schema\"".utf8) else { return .beginning }
+      return hasSchema(line) ? .beginning : .doubtful
+    case UInt8(ascii: "\""): return outline.allowsValue || outline.allowsKey ? .inside : .beginning
+    case UInt8(ascii: "["), UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
+      return outline.allowsValue ? .inside : .beginning
+    case UInt8(ascii: "t"), UInt8(ascii: "f"), UInt8(ascii: "n"):
+      let isWord = ["true", "false", "null"].contains { line.starts(with: $0.utf8) }
+      return outline.allowsValue && isWord ? .inside : .beginning
+    case 0x20, 0x09, 0x0A, 0x0D, UInt8(ascii: "}"), UInt8(ascii: "]"), UInt8(ascii: ","), UInt8(ascii: ":"):
+      return .inside
+    default: return .beginning
+    }
+  }
+
+  /// Nothing that a document begins with.
+  private static func isInside(_ line: UnsafeRawBufferPointer) -> Bool {
+    switch line.first ?? 0 {
+    case 0x20, 0x09, UInt8(ascii: "\""), UInt8(ascii: "}"), UInt8(ascii: "]"): true
+    default: false
+    }
+  }
+
+  /// The line is a whole object with a `schema`, as no part of a report is.
+  private func hasSchema(_ line: UnsafeRawBufferPointer) -> Bool {
+    guard line.last(where: { $0 > 0x20 }) == UInt8(ascii: "}") else { return false }
+    var outline = JSONOutline()
+    outline.scan(line)
+    guard !outline.isOpen else { return false }
+    do throws(ReportError) {
+      if case .other(nil) = try reader.document(in: line, count: line.count) { return false }
+      return true
+    } catch {
+      // An error that has a place comes from an object that said to be a report.
+      return !error.path.isEmpty
+    }
+  }
+
+  private func document(_ bytes: UnsafeRawBufferPointer, count: Int, line: Int) -> Event {
+    // Files that were put one behind the other have one in the middle, too.
+    let hasMark = bytes.starts(with: [0xEF, 0xBB, 0xBF])
     let body = hasMark ? UnsafeRawBufferPointer(rebasing: bytes.dropFirst(3)) : bytes
-    do {
+    do throws(ReportError) {
       switch try reader.document(in: body, count: hasMark ? count - 3 : count) {
-      case .report(let report): return event(.report(report, line: line))
+      case .report(let report): return .report(report, line: line)
       case .other(let schema?):
-        return event(.skipped("an object of schema \(Printable.quoted(String(schema.prefix(64))))", line: line))
-      case .other(nil): return event(.skipped("a JSON object without a schema", line: line))
+        return .skipped("an object of schema \(Printable.quoted(String(schema.prefix(64))))", line: line)
+      case .other(nil): return .skipped("a JSON object without a schema", line: line)
       }
     } catch {
-      return event(.problem(error.description, line: line))
+      return .problem(error.description, line: line)
     }
   }
 }

@@ -90,33 +90,3 @@ struct LineBuffer: ~Copyable {
     unread.prefix(length).allSatisfy { $0 == 0x20 || $0 == 0x09 || $0 == 0x0A || $0 == 0x0D }
   }
 }
-
-/// Whether the brackets of a text that is being read line by line are closed.
-struct JSONBalance {
-  private var depth = 0
-  private var inString = false
-  private var escaped = false
-
-  var isOpen: Bool { depth > 0 && !inString }
-
-  mutating func scan(_ bytes: Slice<UnsafeRawBufferPointer>) {
-    for byte in bytes {
-      if inString {
-        if escaped {
-          escaped = false
-        } else if byte == UInt8(ascii: "\\") {
-          escaped = true
-        } else if byte == UInt8(ascii: "\"") {
-          inString = false
-        }
-        continue
-      }
-      switch byte {
-      case UInt8(ascii: "\""): inString = true
-      case UInt8(ascii: "{"), UInt8(ascii: "["): depth += 1
-      case UInt8(ascii: "}"), UInt8(ascii: "]"): depth -= 1
-      default: break
-      }
-    }
-  }
-}

@@ -1,10 +1,13 @@
+internal import CrashModel
+
 /// Text of unknown making, made fit for a terminal.
 ///
 /// A report holds strings that an attacker may have chosen (a thread's name, a message, a path). Printed as they are,
 /// their escape sequences would move the cursor, rename the window or hide lines; direction marks would reorder what is
-/// read.
+/// read, and characters without a shape would make two names look the same.
 public enum Printable {
-  /// One line: control characters, line ends and direction marks become `\u{1b}` or the usual short escapes.
+  /// One line: control characters, line ends, direction marks and invisible characters become `\u{1b}` or the usual short
+  /// escapes.
   public static func line(_ text: String) -> String {
     guard text.unicodeScalars.contains(where: isUnsafe) else { return text }
     var result = ""
@@ -51,16 +54,7 @@ public enum Printable {
     }
   }
 
-  private static func isUnsafe(_ scalar: Unicode.Scalar) -> Bool {
-    switch scalar.value {
-    case 0..<0x20, 0x7F...0x9F: true  // C0, DEL, C1
-    case 0x061C, 0x200E, 0x200F, 0x202A...0x202E, 0x2066...0x2069: true  // direction
-    case 0x2028, 0x2029: true  // line and paragraph separator
-    case 0xFEFF, 0xFFF9...0xFFFB: true  // byte order mark, annotations
-    case 0xE0000...0xE007F: true  // tags: invisible
-    default: false
-    }
-  }
+  private static func isUnsafe(_ scalar: Unicode.Scalar) -> Bool { HiddenScalars.contains(scalar.value) }
 
   /// Cells that a terminal needs for the text.
   public static func width(of text: some StringProtocol) -> Int {

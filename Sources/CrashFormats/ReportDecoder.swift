@@ -38,6 +38,7 @@ struct ReportDecoder {
       case "environment": report.environment = try value.string()
       case "run_id": report.runID = try value.string()
       case "operation": report.operation = try value.string()
+      case "task": report.task = try decoder.task(value)
       case "user_id": report.userID = try value.string()
       case "tags": report.tags = try decoder.tags(value)
       case "breadcrumbs":
@@ -77,6 +78,19 @@ struct ReportDecoder {
   }
 
   // MARK: Parts
+
+  private func task(_ value: JSONValue) throws(ReportError) -> TaskInfo {
+    var task = TaskInfo(id: 0)
+    try value.forEachMember { key, value throws(ReportError) in
+      switch key {
+      case "id": task.id = try value.integer()
+      case "name": task.name = try value.string()
+      case "locals": task.locals = try tags(value)
+      default: break
+      }
+    }
+    return task
+  }
 
   private mutating func stackHash(_ value: JSONValue) throws(ReportError) -> StackHash? {
     var digits: String?

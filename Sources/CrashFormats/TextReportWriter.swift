@@ -64,6 +64,7 @@ public struct TextReportWriter: Sendable {
     row("Host", report.process?.host)
     row("Process", Self.process(report.process))
     row("Operation", report.operation)
+    row("Task", report.task.map(Self.task))
     row("User", report.userID)
     row("Tags", report.tags.map { "\($0.key)=\($0.value)" }.joined(separator: ", "))
     row("Stack hash", report.stackHash.map { "\($0.digits) (\($0.quality.rawValue))" })
@@ -210,7 +211,8 @@ public struct TextReportWriter: Sendable {
       if let image { line += " in \(Printable.line(image.name))" }
       if let file = names?.file {
         line += " at \(Printable.line(file))"
-        if let number = names?.line {
+        // The compiler gives code that it made up the line 0.
+        if let number = names?.line, number > 0 {
           line += ":\(number)"
           if let column = names?.column, column > 0 { line += ":\(column)" }
           if names?.approximate == true { line += " (nearest line)" }
@@ -263,6 +265,12 @@ public struct TextReportWriter: Sendable {
       text += "\(row.range) \(row.id.padded(to: idWidth)) \(row.name.padded(to: nameWidth)) \(row.rest)\n"
     }
     text += "\n"
+  }
+
+  /// `17 "nightly export", request_id=9f2c`
+  private static func task(_ task: TaskInfo) -> String {
+    let name = task.name.map { " \"\($0)\"" } ?? ""
+    return (["\(task.id)\(name)"] + task.locals.map { "\($0.key)=\($0.value)" }).joined(separator: ", ")
   }
 
   private func bold(_ text: String) -> String { usesColor ? "\u{1b}[1m\(text)\u{1b}[0m" : text }

@@ -22,7 +22,8 @@ extension CrashGroup {
       writer.beginObject()
       writer.member("function", blame.function)
       writer.member("file", blame.file)
-      writer.member("line", blame.line)
+      // 0 is what compilers give to code that stands nowhere.
+      writer.member("line", blame.line.flatMap { $0 > 0 ? $0 : nil })
       writer.endObject()
     }
     writer.member("count", count)

@@ -32,6 +32,8 @@ public struct CrashReport: Hashable, Sendable {
   public var runID: String?
   /// What the program was doing: a route, a job.
   public var operation: String?
+  /// The Swift task that crashed.
+  public var task: TaskInfo?
   /// The host program's own opaque id of the user.
   public var userID: String?
   /// In the order in which they were set.
@@ -163,6 +165,22 @@ public enum ThreadStatus: String, Hashable, Sendable, CaseIterable {
   case partial
   /// The record had no room for it.
   case overCap = "over_cap"
+}
+
+/// A task of Swift's concurrency.
+public struct TaskInfo: Hashable, Sendable {
+  /// Unique within the run of the process.
+  public var id: UInt64
+  /// The name that the program gave it, redacted.
+  public var name: String?
+  /// Values of the task locals that the program registered, redacted.
+  public var locals: [Tag]
+
+  public init(id: UInt64, name: String? = nil, locals: [Tag] = []) {
+    self.id = id
+    self.name = name
+    self.locals = locals
+  }
 }
 
 /// A thread of the process at the time of the crash.

@@ -26,7 +26,9 @@ public struct Image: Hashable, Sendable {
   }
 
   /// The last component of the path.
-  public var name: String {
+  public var name: String { Self.name(ofPath: path) }
+
+  static func name(ofPath path: String) -> String {
     path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[path.utf8.index(after: $0)...]) } ?? path
   }
 

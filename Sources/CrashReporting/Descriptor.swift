@@ -105,8 +105,12 @@ package struct Descriptor: ~Copyable {
     return names
   }
 
-  func remove(_ name: String) throws(SystemError) {
-    guard unlinkat(raw, name, 0) == 0 || errno == ENOENT else { throw .last("removing \(name)") }
+  /// - Returns: whether it was there.
+  @discardableResult
+  func remove(_ name: String) throws(SystemError) -> Bool {
+    if unlinkat(raw, name, 0) == 0 { return true }
+    guard errno == ENOENT else { throw .last("removing \(name)") }
+    return false
   }
 
   /// Stores a file under its final name in one step: whoever sees the name sees all of the bytes, after a power loss too.

@@ -9,39 +9,29 @@ struct DebugDirectoryIndex {
   static let maximumEntries = 200_000
   private static let maximumDepth = 64
 
-  private(set) var byBuildID: [BuildID: String] = [:]
-  private(set) var byName: [String: [String]] = [:]
+  private(set) var byBuildID: [BuildID: FilePath] = [:]
+  /// By the bytes of the name.
+  private(set) var byName: [[UInt8]: [FilePath]] = [:]
   /// There were more entries than are looked at.
   private(set) var isCut = false
   /// Directories that could not be read, the first few.
   private(set) var unreadable: [String] = []
 
-  init(_ directory: String) {
+  init(_ directory: FilePath) {
     var visited = 0
-    var pending: [(path: String, depth: Int)] = [(directory, 0)]
+    var pending: [(path: FilePath, depth: Int)] = [(directory, 0)]
     while let (path, depth) = pending.popLast() {
-      guard let stream = opendir(path) else {
-        if unreadable.count < 16 { unreadable.append("\(path): \(SystemError.text(errno))") }
-        continue
+      let listing = DirectoryListing(of: path, limit: Self.maximumEntries - visited)
+      if let failure = listing.failure, unreadable.count < 16 {
+        unreadable.append("\(path): \(SystemError.text(failure))")
       }
-      defer { closedir(stream) }
-      // Sorted, so that of two files with one build id the same is taken on every machine.
-      var names: [String] = []
-      while let entry = readdir(stream) {
-        visited += 1
-        if visited > Self.maximumEntries {
-          isCut = true
-          break
-        }
-        let name = withUnsafePointer(to: &entry.pointee.d_name) {
-          $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-        }
-        if name != ".", name != ".." { names.append(name) }
-      }
-      for name in names.sorted(by: >) {
-        let child = path.hasSuffix("/") ? path + name : path + "/" + name
+      visited += listing.names.count
+      isCut = listing.isCut
+      // From the last to the first, as the walk takes them from the end.
+      for name in listing.names.reversed() {
+        let child = path.appending(name)
         var status = stat()
-        guard lstat(child, &status) == 0 else { continue }
+        guard child.withCString({ lstat($0, &status) }) == 0 else { continue }
         switch status.st_mode & S_IFMT {
         case S_IFDIR where depth < Self.maximumDepth: pending.append((child, depth + 1))
         case S_IFREG, S_IFLNK: add(child, name: name)
@@ -52,7 +42,7 @@ struct DebugDirectoryIndex {
     }
   }
 
-  private mutating func add(_ path: String, name: String) {
+  private mutating func add(_ path: FilePath, name: [UInt8]) {
     guard let file = try? ELFHandle(path: path) else { return }
     if byName[name, default: []].count < 16 { byName[name, default: []].append(path) }
     if let id = file.buildID, byBuildID[id] == nil { byBuildID[id] = path }

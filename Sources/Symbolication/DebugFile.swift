@@ -11,8 +11,8 @@ private import Glibc
 /// print(file.buildID?.description ?? "none", file.hasDebugInformation)
 /// ```
 public final class DebugFile {
-  /// As it was given.
-  public let path: String
+  /// As it was given; what is not UTF-8 in it, as `\xff`.
+  public var path: String { location.description }
   /// The linker's build id; nil where the file has none.
   public let buildID: BuildID?
   /// It has DWARF that can be read.
@@ -44,14 +44,19 @@ public final class DebugFile {
     public var buildID: BuildID?
   }
 
+  /// As it was given, to be opened.
+  let location: FilePath
   let handle: ELFHandle
   let sections: ELFSections
   /// The parts that hold code.
   let code: CodeRanges
 
   /// - Throws: `DebugFileError` where the file is not a regular ELF file for x86-64 or aarch64, or is cut off.
-  public init(path: String) throws(DebugFileError) {
-    let handle = try ELFHandle(path: path)
+  public convenience init(path: String) throws(DebugFileError) { try self.init(path: FilePath(path)) }
+
+  init(path location: FilePath) throws(DebugFileError) {
+    let handle = try ELFHandle(path: location)
+    let path = location.description
     var header = GElf_Ehdr()
     guard gelf_getehdr(handle.elf, &header) != nil else {
       throw .damaged(path: path, detail: "its header cannot be read (\(ELFHandle.lastError()))")
@@ -61,7 +66,7 @@ public final class DebugFile {
     guard let sections = ELFSections(handle.elf) else {
       throw .damaged(path: path, detail: "its section headers cannot be read (\(ELFHandle.lastError()))")
     }
-    self.path = path
+    self.location = location
     self.handle = handle
     self.sections = sections
     buildID = handle.buildID

@@ -23,13 +23,13 @@ private import Glibc
 /// ```
 public final class DebugFileSearch {
   private let files: [GivenFile]
-  private let directories: [String]
-  private let systemDirectory: String?
+  private let directories: [FilePath]
+  private let systemDirectory: FilePath?
   private let usesImagePaths: Bool
-  private var indexes: [String: DebugDirectoryIndex] = [:]
+  private var indexes: [FilePath: DebugDirectoryIndex] = [:]
 
   private struct GivenFile {
-    var path: String
+    var path: FilePath
     var buildID: BuildID?
     var error: DebugFileError?
   }
@@ -40,8 +40,17 @@ public final class DebugFileSearch {
   ///   - systemDirectory: `/usr/lib/debug`, or nil to leave it out.
   ///   - usesImagePaths: whether to look where the process had the image: right where it ran on this machine, and
   ///     harmless elsewhere, because of the build id.
-  public init(
+  public convenience init(
     files: [String] = [], directories: [String] = [], systemDirectory: String? = "/usr/lib/debug",
+    usesImagePaths: Bool = true
+  ) {
+    self.init(
+      files: files.map { FilePath($0) }, directories: directories.map { FilePath($0) },
+      systemDirectory: systemDirectory.map { FilePath($0) }, usesImagePaths: usesImagePaths)
+  }
+
+  package init(
+    files: [FilePath], directories: [FilePath], systemDirectory: FilePath? = FilePath("/usr/lib/debug"),
     usesImagePaths: Bool = true
   ) {
     self.directories = directories
@@ -59,6 +68,18 @@ public final class DebugFileSearch {
   /// Given files that cannot be read, which is worth telling whoever gave them.
   public var unreadableFiles: [DebugFileError] { files.compactMap(\.error) }
 
+  /// Given directories that do not exist or cannot be read, which is worth telling as well.
+  public var unreadableDirectories: [DebugFileError] {
+    directories.compactMap { directory in
+      DirectoryListing(of: directory, limit: 1).failure.map { .cannotOpen(path: directory.description, code: $0) }
+    }
+  }
+
+  /// Given files that can be read, with their build ids: what is none of any image's was given in vain.
+  public var givenFiles: [(path: String, buildID: BuildID?)] {
+    files.filter { $0.error == nil }.map { ($0.path.description, $0.buildID) }
+  }
+
   /// What was found for one image.
   ///
   /// Opens files and may walk a given directory, once for all images. Never fails: what cannot be used is in the result.
@@ -70,7 +91,7 @@ public final class DebugFileSearch {
     if !found.isComplete, usesImagePaths { searchImagePath(&found) }
     if !found.isComplete { searchDebugLink(&found) }
     if !found.isComplete, let systemDirectory, let id = image.buildID {
-      for path in Self.buildIDPaths(of: id, below: systemDirectory + "/.build-id") { found.consider(path) }
+      for path in Self.buildIDPaths(of: id, below: systemDirectory.appending(".build-id")) { found.consider(path) }
     }
     return found.result
   }
@@ -88,15 +109,19 @@ public final class DebugFileSearch {
     if !files.isEmpty { found.searched.append("the \(files.count) given file\(files.count == 1 ? "" : "s")") }
   }
 
-  private func search(_ directory: String, _ found: inout Candidates) {
+  private func search(_ directory: FilePath, _ found: inout Candidates) {
     guard let id = found.image.buildID else { return }
-    for path in Self.buildIDPaths(of: id, below: directory + "/.build-id") { found.consider(path, isListed: false) }
+    for path in Self.buildIDPaths(of: id, below: directory.appending(".build-id")) {
+      found.consider(path, isListed: false)
+    }
     for path in Self.buildIDPaths(of: id, below: directory) { found.consider(path, isListed: false) }
-    if found.image.path.hasPrefix("/") { found.consider(directory + found.image.path, isListed: false) }
+    if found.image.path.hasPrefix("/") {
+      found.consider(directory.appending(String(found.image.path.dropFirst())), isListed: false)
+    }
     let name = found.image.name
     if !name.isEmpty {
-      found.consider(directory + "/" + name, isListed: false)
-      found.consider(directory + "/" + name + ".debug", isListed: false)
+      found.consider(directory.appending(name), isListed: false)
+      found.consider(directory.appending(name + ".debug"), isListed: false)
     }
     found.searched.append("\(directory) and what is below it")
     if found.isComplete { return }
@@ -105,7 +130,7 @@ public final class DebugFileSearch {
     if let path = index.byBuildID[id] {
       found.consider(path, isListed: false)
     } else {
-      for path in (index.byName[name] ?? []) + (index.byName[name + ".debug"] ?? []) {
+      for path in (index.byName[Array(name.utf8)] ?? []) + (index.byName[Array((name + ".debug").utf8)] ?? []) {
         found.consider(path, isListed: false)
       }
     }
@@ -123,7 +148,7 @@ public final class DebugFileSearch {
     // What the kernel appends to the path of a file that was replaced while the process ran.
     let deleted = " (deleted)"
     if path.hasSuffix(deleted) { path.removeLast(deleted.count) }
-    found.consider(path, check: found.image.buildID == nil ? .nothing : .buildID)
+    found.consider(FilePath(path), check: found.image.buildID == nil ? .nothing : .buildID)
   }
 
   private func searchDebugLink(_ found: inout Candidates) {
@@ -131,32 +156,29 @@ public final class DebugFileSearch {
     // The name comes from a file that anyone may have made.
     guard !link.name.contains("/"), !link.name.isEmpty else { return }
     let check: Candidates.Check = found.image.buildID == nil ? .checksum(link.checksum) : .buildID
-    for directory in Self.directories(of: origin.path) {
-      found.consider(directory + "/" + link.name, check: check)
-      found.consider(directory + "/.debug/" + link.name, check: check)
-      if let systemDirectory { found.consider(systemDirectory + directory + "/" + link.name, check: check) }
+    for directory in Self.directories(of: origin.location) {
+      found.consider(directory.appending(link.name), check: check)
+      found.consider(directory.appending(".debug/" + link.name), check: check)
+      if let systemDirectory {
+        let below = FilePath(bytes: systemDirectory.bytes + directory.bytes)
+        found.consider(below.appending(link.name), check: check)
+      }
     }
   }
 
   /// The directory of a path, and the one that it stands for after all symbolic links.
-  private static func directories(of path: String) -> [String] {
-    func directory(_ path: String) -> String {
-      path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[..<$0]) } ?? "."
-    }
-    var result = [directory(path)]
-    if let real = RealPath.of(path) {
-      let other = directory(real)
-      if other != result[0] { result.append(other) }
-    }
+  private static func directories(of path: FilePath) -> [FilePath] {
+    var result = [path.directory]
+    if let real = RealPath.of(path), real.directory != result[0] { result.append(real.directory) }
     return result
   }
 
-  private static func buildIDPaths(of id: BuildID, below directory: String) -> [String] {
+  private static func buildIDPaths(of id: BuildID, below directory: FilePath) -> [FilePath] {
     guard id.bytes.count > 1 else { return [] }
     let text = id.description
-    let path = directory + "/" + text.prefix(2) + "/" + text.dropFirst(2)
+    let name = "\(text.prefix(2))/\(text.dropFirst(2))"
     // Without the suffix the tree names the program itself, which is worth having for its symbols.
-    return [path + ".debug", path]
+    return [directory.appending(name + ".debug"), directory.appending(name)]
   }
 }
 
@@ -218,7 +240,7 @@ private struct Candidates {
   private var debugInformation: DebugFile?
   private var symbols: DebugFile?
   private var nameless: String?
-  private var seen: Set<String> = []
+  private var seen: Set<FilePath> = []
   /// The file whose link leads to the debug file.
   private(set) var linkOrigin: DebugFile?
   private var isUnverified = false
@@ -233,21 +255,22 @@ private struct Candidates {
       searched: searched, isUnverified: isUnverified)
   }
 
-  func isNamedLikeImage(_ path: String) -> Bool {
-    let name = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { path[path.utf8.index(after: $0)...] } ?? path[...]
-    return !image.name.isEmpty && (name == image.name || name == image.name + ".debug")
+  func isNamedLikeImage(_ path: FilePath) -> Bool {
+    let name = path.lastComponent
+    return !image.name.isEmpty
+      && (name.elementsEqual(image.name.utf8) || name.elementsEqual((image.name + ".debug").utf8))
   }
 
-  mutating func refuse(_ path: String, _ reason: FoundDebugFiles.Refusal.Reason) {
-    refusals.append(.init(path: path, reason: reason))
+  mutating func refuse(_ path: FilePath, _ reason: FoundDebugFiles.Refusal.Reason) {
+    refusals.append(.init(path: path.description, reason: reason))
   }
 
   /// Takes the file if it is the right one and has something that is still missing.
   ///
   /// - Parameter isListed: whether to name the path among the places that were looked at.
-  mutating func consider(_ path: String, check: Check = .buildID, isListed: Bool = true) {
+  mutating func consider(_ path: FilePath, check: Check = .buildID, isListed: Bool = true) {
     guard !isComplete, seen.insert(path).inserted else { return }
-    if isListed { searched.append(path) }
+    if isListed { searched.append(path.description) }
     let file: DebugFile
     do throws(DebugFileError) {
       file = try DebugFile(path: path)
@@ -276,7 +299,9 @@ private struct Candidates {
     if file.hasSymbolTable ? symbols?.hasSymbolTable != true : symbols == nil && file.hasDynamicSymbols {
       symbols = file
     }
-    if nameless == nil, !file.hasDebugInformation, !file.hasSymbolTable, !file.hasDynamicSymbols { nameless = path }
+    if nameless == nil, !file.hasDebugInformation, !file.hasSymbolTable, !file.hasDynamicSymbols {
+      nameless = path.description
+    }
     if linkOrigin == nil, file.debugLink != nil { linkOrigin = file }
   }
 }

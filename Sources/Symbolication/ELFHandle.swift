@@ -13,9 +13,11 @@ final class ELFHandle {
   let size: Int
 
   /// - Throws: `DebugFileError` for all but a regular file that begins like an ELF file.
-  init(path: String) throws(DebugFileError) {
+  init(path location: FilePath) throws(DebugFileError) {
+    let path = location.description
+    guard !location.hasNUL else { throw .cannotOpen(path: path, code: ENOENT) }
     // O_NONBLOCK: the open of a FIFO without a writer would wait for ever. It means nothing to a regular file.
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+    let descriptor = location.withCString { open($0, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) }
     guard descriptor >= 0 else { throw .cannotOpen(path: path, code: errno) }
     var status = stat()
     var failure: DebugFileError?

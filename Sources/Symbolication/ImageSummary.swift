@@ -13,14 +13,20 @@ public struct ImageSummary: Hashable, Sendable {
   public var isUnverified: Bool
   /// How many physical frames of the report lie in the image.
   public var frameCount: Int
+  /// How many of them have no name.
+  public var namelessFrameCount: Int
   /// Files that were found and not used.
   public var refusals: [FoundDebugFiles.Refusal]
 
   public enum Status: Hashable, Sendable {
     /// Functions, inlined ones included, files and lines.
     case debugInformation
-    /// Functions only; `reason` says why, where debug information is there and cannot be read.
+    /// Functions only, from the full symbol table; `reason` says why, where debug information is there and cannot be
+    /// read.
     case symbolsOnly(reason: String?)
+    /// Only the functions that other files may call (`.dynsym`), as `strip` leaves them: those that the program calls
+    /// itself have no name. `reason` as above.
+    case dynamicSymbolsOnly(reason: String?)
     /// No file; where was looked.
     case notFound(places: [String])
     /// The only file has another build id.
@@ -47,7 +53,9 @@ extension FoundDebugFiles {
       case .checksum: break
       }
     }
-    if symbols != nil { return .symbolsOnly(reason: problem) }
+    if let symbols {
+      return symbols.hasSymbolTable ? .symbolsOnly(reason: problem) : .dynamicSymbolsOnly(reason: problem)
+    }
     if let mismatch { return .buildIDMismatch(path: mismatch.path, found: mismatch.found) }
     if let unreadable { return .unreadable(path: unreadable.path, reason: unreadable.reason) }
     if let nameless { return .noNames(path: nameless) }

@@ -61,8 +61,9 @@ public final class Symbolicator {
         ImageSummary(
           imageIndex: index, path: image.path, buildID: image.buildID, status: files.status,
           file: (files.debugInformation ?? files.symbols)?.path, isUnverified: files.isUnverified,
-          frameCount: counts[index] ?? 0, refusals: files.refusals))
+          frameCount: counts[index] ?? 0, namelessFrameCount: 0, refusals: files.refusals))
     }
+    var nameless: [Int: Int] = [:]
     let statuses = Dictionary(summaries.map { ($0.imageIndex, $0.status) }, uniquingKeysWith: { first, _ in first })
     var failures: [SymbolicatedReport.RuntimeFailure] = []
     for (threadIndex, stack) in stacks.enumerated() {
@@ -72,10 +73,13 @@ public final class Symbolicator {
         if let text = answer.runtimeFailure {
           failures.append(.init(threadIndex: threadIndex, frameIndex: frames.count, text: text))
         }
-        frames += frame.named(by: answer, at: place, imageStatus: place.flatMap { statuses[$0.imageIndex] })
+        let named = frame.named(by: answer, at: place, imageStatus: place.flatMap { statuses[$0.imageIndex] })
+        if let place, named.last?.symbolicated?.function == nil { nameless[place.imageIndex, default: 0] += 1 }
+        frames += named
       }
       report.threads[threadIndex].frames = frames
     }
+    for index in summaries.indices { summaries[index].namelessFrameCount = nameless[summaries[index].imageIndex] ?? 0 }
     return SymbolicatedReport(report: report, runtimeFailures: failures, images: summaries)
   }
 
@@ -89,7 +93,9 @@ public final class Symbolicator {
   public func symbolize(file path: String, addresses: [UInt64]) throws(DebugFileError) -> [ResolvedAddress] {
     let file = try DebugFile(path: path)
     // The search takes an image's path for one of another process, and so only if it is absolute.
-    let image = Image(path: RealPath.of(path) ?? path, buildID: file.buildID, address: Address(rawValue: 0), size: 0)
+    let image = Image(
+      path: RealPath.of(file.location)?.description ?? path, buildID: file.buildID,
+      address: Address(rawValue: 0), size: 0)
     var files = self.files(for: image)
     if files.debugInformation == nil, file.hasDebugInformation { files.debugInformation = file }
     if files.symbols == nil, file.hasSymbolTable || file.hasDynamicSymbols { files.symbols = file }

@@ -1,3 +1,5 @@
+internal import CrashModel
+
 /// A command line that says nothing that can be done.
 struct UsageError: Error {
   var message: String
@@ -6,18 +8,18 @@ struct UsageError: Error {
 /// Reads arguments by the list of flags.
 enum ArgumentParser {
   /// - Parameter arguments: without the program's name.
-  static func parse(_ arguments: [String]) throws(UsageError) -> Options {
+  static func parse(_ arguments: [Argument]) throws(UsageError) -> Options {
     var options = Options()
     var rest = arguments[...]
-    if let first = rest.first, let command = Command(rawValue: first), command != .symbolicate {
+    if let first = rest.first, let command = Command(rawValue: first.text), command != .symbolicate {
       options.command = command
       rest.removeFirst()
     }
     var onlyOperands = false
     while let argument = rest.popFirst() {
-      if onlyOperands || argument == "-" || !argument.hasPrefix("-") {
-        options.operands.append(argument)
-      } else if argument == "--" {
+      if onlyOperands || argument.text == "-" || !argument.hasPrefix("-") {
+        options.operands.append(argument.path)
+      } else if argument.text == "--" {
         onlyOperands = true
       } else if argument.hasPrefix("--") {
         try long(argument, &rest, &options)
@@ -28,47 +30,52 @@ enum ArgumentParser {
     return options
   }
 
-  private static func long(_ argument: String, _ rest: inout ArraySlice<String>, _ options: inout Options)
+  private static func long(_ argument: Argument, _ rest: inout ArraySlice<Argument>, _ options: inout Options)
     throws(UsageError)
   {
-    let parts = argument.dropFirst(2).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-    let name = String(parts.first ?? "")
+    let parts = argument.bytes.dropFirst(2)
+      .split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+      .map(Argument.init(bytes:))
+    let name = parts.first?.text ?? ""
     guard let flag = Flag.all.first(where: { $0.name == name }) else {
       throw unknown("--" + name, suggestion: nearest(name).map { "--" + $0 })
     }
     if flag.value.isNone {
       guard parts.count == 1 else { throw UsageError(message: "--\(name) takes no value") }
-      try apply(flag, "", &options, spelling: "--" + name)
+      try apply(flag, Argument(bytes: []), &options, spelling: "--" + name)
     } else {
-      guard let value = parts.count == 2 ? String(parts[1]) : rest.popFirst() else { throw missing(flag, "--" + name) }
+      guard let value = parts.count == 2 ? parts[1] : rest.popFirst() else { throw missing(flag, "--" + name) }
       try apply(flag, value, &options, spelling: "--" + name)
     }
   }
 
   /// `-qv`, `-fjson`, `-f json`.
-  private static func short(_ argument: String, _ rest: inout ArraySlice<String>, _ options: inout Options)
+  private static func short(_ argument: Argument, _ rest: inout ArraySlice<Argument>, _ options: inout Options)
     throws(UsageError)
   {
-    var letters = argument.dropFirst()
-    while let letter = letters.popFirst() {
-      guard let flag = Flag.all.first(where: { $0.short == letter }) else {
+    var letters = argument.bytes.dropFirst()
+    while let byte = letters.popFirst() {
+      let letter = byte < 0x80 ? String(Unicode.Scalar(byte)) : FilePath(bytes: [byte]).description
+      guard let flag = Flag.all.first(where: { $0.short.map(String.init) == letter }) else {
         // A single-dash long word is the likelier meaning of `-format`.
-        let name = String(argument.dropFirst())
+        let name = Argument(bytes: argument.bytes.dropFirst()).text
         let suggestion = Flag.all.contains { $0.name == name } ? name : nil
         throw unknown("-\(letter)", suggestion: suggestion.map { "--" + $0 })
       }
       if flag.value.isNone {
-        try apply(flag, "", &options, spelling: "-\(letter)")
+        try apply(flag, Argument(bytes: []), &options, spelling: "-\(letter)")
         continue
       }
-      let attached = letters.first == "=" ? letters.dropFirst() : letters
-      guard let value = attached.isEmpty ? rest.popFirst() : String(attached) else { throw missing(flag, "-\(letter)") }
+      let attached = letters.first == UInt8(ascii: "=") ? letters.dropFirst() : letters
+      guard let value = attached.isEmpty ? rest.popFirst() : Argument(bytes: attached) else {
+        throw missing(flag, "-\(letter)")
+      }
       try apply(flag, value, &options, spelling: "-\(letter)")
       return
     }
   }
 
-  private static func apply(_ flag: Flag, _ value: String, _ options: inout Options, spelling: String)
+  private static func apply(_ flag: Flag, _ value: Argument, _ options: inout Options, spelling: String)
     throws(UsageError)
   {
     guard flag.commands.contains(options.command) else {
@@ -79,9 +86,24 @@ enum ArgumentParser {
         switch flag.value {
         case .choice(let values): "one of " + values.joined(separator: ", ")
         case .number: "a number above 0"
-        case .text, .none: "another value"
+        case .path: "a name that is not empty"
+        case .none: "another value"
         }
-      throw UsageError(message: "\(spelling) takes \(expected), not '\(value)'")
+      throw UsageError(message: "\(spelling) takes \(expected), not '\(value.text)'")
+    }
+    if flag.use != nil { options.given[flag.name] = spelling }
+  }
+
+  /// Flags that the command line gives and that would change nothing in what it asks for: said, not passed over.
+  ///
+  /// - Parameter hasDirectory: an operand is a directory.
+  static func check(_ options: Options, hasDirectory: Bool) throws(UsageError) {
+    let mode = Options.Mode(options, hasDirectory: hasDirectory)
+    for flag in Flag.all {
+      guard let spelling = options.given[flag.name], let use = flag.use else { continue }
+      if flag.name == "color", options.color != .always { continue }
+      guard mode != use else { continue }
+      throw UsageError(message: "\(spelling) has no effect on \(mode.rawValue); it is for \(use.rawValue)")
     }
   }
 

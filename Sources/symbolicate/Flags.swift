@@ -1,3 +1,5 @@
+internal import CrashModel
+
 /// One flag of the command line. Parser, help, completion and manual page all come from `Flag.all`.
 struct Flag: Sendable {
   /// Without the two hyphens.
@@ -7,13 +9,15 @@ struct Flag: Sendable {
   var summary: String
   /// The commands that take it.
   var commands: [Command]
+  /// The only output that it changes; nil where it always says something.
+  var use: Options.Mode?
   /// - Returns: false for a value that the flag does not take.
-  var apply: @Sendable (inout Options, String) -> Bool
+  var apply: @Sendable (inout Options, Argument) -> Bool
 
   enum Value: Sendable {
     case none
-    /// Named so in the help.
-    case text(String)
+    /// A file's name, not empty; what it is called in the help.
+    case path(String)
     case number(String)
     case choice([String])
 
@@ -23,7 +27,7 @@ struct Flag: Sendable {
     var placeholder: String? {
       switch self {
       case .none: nil
-      case .text(let name), .number(let name): name
+      case .path(let name), .number(let name): name
       case .choice(let values): values.joined(separator: "|")
       }
     }
@@ -33,87 +37,93 @@ struct Flag: Sendable {
 
   static let all: [Flag] = [
     Flag(
-      name: "exe", short: "e", value: .text("FILE"),
+      name: "exe", short: "e", value: .path("FILE"),
       summary: "a program, library or debug file to use for its build id; may be repeated",
       commands: both
     ) {
-      $0.executables.append($1)
-      return true
+      $0.executables.append($1.path)
+      return !$1.bytes.isEmpty
     },
     Flag(
-      name: "debug-dir", short: "d", value: .text("DIR"),
+      name: "debug-dir", short: "d", value: .path("DIR"),
       summary: "a directory to search for debug files, as a .build-id tree and recursively; may be repeated",
       commands: both
     ) {
-      $0.debugDirectories.append($1)
-      return true
+      $0.debugDirectories.append($1.path)
+      return !$1.bytes.isEmpty
     },
     Flag(
       name: "format", short: "f", value: .choice(Options.Format.allCases.map(\.rawValue)),
       summary: "how results are written (default: text)", commands: both
     ) { options, value in
-      guard let format = Options.Format(rawValue: value) else { return false }
+      guard let format = Options.Format(rawValue: value.text) else { return false }
       options.format = format
       return true
     },
     Flag(
-      name: "pretty", short: nil, value: .none, summary: "JSON over several lines (with --format json)", commands: both
+      name: "pretty", short: nil, value: .none, summary: "JSON over several lines (with --format json)", commands: both,
+      use: .json
     ) {
       options, _ in
       options.pretty = true
       return true
     },
     Flag(
-      name: "output", short: "o", value: .text("FILE"),
-      summary: "where results go (default: standard output); replaced at once, when all of it is written",
+      name: "output", short: "o", value: .path("FILE"),
+      summary:
+        "where results go (default: standard output); replaced when all is written, kept if nothing was produced",
       commands: both
     ) {
-      $0.output = $1
-      return true
+      $0.output = $1.path
+      return !$1.bytes.isEmpty
     },
     Flag(
       name: "color", short: nil, value: .choice(Options.Color.allCases.map(\.rawValue)),
-      summary: "colors (default: auto, on a terminal unless NO_COLOR is set)", commands: both
+      summary: "colors of a report as text (default: auto, on a terminal unless NO_COLOR is set)", commands: both,
+      use: .report
     ) { options, value in
-      guard let color = Options.Color(rawValue: value) else { return false }
+      guard let color = Options.Color(rawValue: value.text) else { return false }
       options.color = color
       return true
     },
     Flag(
       name: "threads", short: nil, value: .choice(Options.Threads.allCases.map(\.rawValue)),
-      summary: "which threads text shows (default: crashed)", commands: [.symbolicate]
+      summary: "which threads a report as text shows (default: crashed)", commands: [.symbolicate], use: .report
     ) { options, value in
-      guard let threads = Options.Threads(rawValue: value) else { return false }
+      guard let threads = Options.Threads(rawValue: value.text) else { return false }
       options.threads = threads
       return true
     },
     Flag(
-      name: "no-inlines", short: nil, value: .none, summary: "leave inlined functions out of text",
-      commands: [.symbolicate]
+      name: "no-inlines", short: nil, value: .none, summary: "leave inlined functions out of a report as text",
+      commands: [.symbolicate], use: .report
     ) {
       options, _ in
       options.inlines = false
       return true
     },
-    Flag(name: "no-demangle", short: nil, value: .none, summary: "show linker names in text", commands: [.symbolicate])
-    {
+    Flag(
+      name: "no-demangle", short: nil, value: .none, summary: "show linker names in a report as text",
+      commands: [.symbolicate], use: .report
+    ) {
       options, _ in
       options.demangle = false
       return true
     },
     Flag(
-      name: "explain", short: nil, value: .none, summary: "show how the stack hash and the blamed function were found",
-      commands: [.symbolicate]
+      name: "explain", short: nil, value: .none,
+      summary: "below a report as text, how its stack hash and the blamed function were found",
+      commands: [.symbolicate], use: .report
     ) { options, _ in
       options.explain = true
       return true
     },
     Flag(
       name: "limit", short: nil, value: .number("N"),
-      summary: "at most N reports, newest first; with 'group', at most N groups",
+      summary: "at most N reports, the latest of all inputs; with 'group', at most N groups",
       commands: both
     ) { options, value in
-      guard let limit = Int(value), limit > 0 else { return false }
+      guard let limit = Int(value.text), limit > 0 else { return false }
       options.limit = limit
       return true
     },
@@ -134,7 +144,7 @@ struct Flag: Sendable {
       return true
     },
     Flag(
-      name: "verbose", short: "v", value: .none, summary: "also say what was skipped and which files were used",
+      name: "verbose", short: "v", value: .none, summary: "also say what was skipped",
       commands: both
     ) {
       options, _ in

@@ -15,11 +15,13 @@ struct GroupCommand {
   }
 
   mutating func run() throws(Output.Failure) -> ExitStatus {
-    let pipeline = ReportPipeline(options: options, diagnostics: diagnostics)
+    let pipeline = ReportPipeline(options: options)
     var source = ReportSource(options: options, diagnostics: diagnostics)
     var table = GroupTable()
     var totals = Totals()
     let (options, output, diagnostics) = (options, output, diagnostics)
+    let before = pipeline.problemsBefore
+    for problem in before { try problem.tell(diagnostics, options.format, output) }
     try source.forEach { report, place throws(Output.Failure) in
       let processed = pipeline.process(report)
       totals.add(processed)
@@ -34,7 +36,9 @@ struct GroupCommand {
     } onError: { file, line, message throws(Output.Failure) in
       if options.format == .ndjson { try output.write(StreamLines.error(file: file, line: line, message: message)) }
     }
-    totals.errors = source.errorCount
+    let after = pipeline.problemsAfter
+    for problem in after { try problem.tell(diagnostics, options.format, output) }
+    totals.errors = source.errorCount + before.count + after.count
     totals.skipped = source.skippedCount
     let groups = table.groups()
     let shown = Array(groups.prefix(options.limit ?? groups.count))
@@ -42,7 +46,7 @@ struct GroupCommand {
     case .text:
       if totals.reports > 0 {
         try output.write(GroupListing.text(of: groups, limit: options.limit, width: output.width))
-      } else if totals.errors == 0 {
+      } else if source.errorCount == 0 {
         try output.write("No crashes.\n")
       }
     case .json:
@@ -53,7 +57,7 @@ struct GroupCommand {
       for group in shown { try output.write(Self.json(group, pretty: false) + [UInt8(ascii: "\n")]) }
       try output.write(StreamLines.summary(totals, groups: groups.count))
     }
-    return totals.status(hasAnswer: totals.reports > 0 || totals.errors == 0)
+    return totals.status(hasAnswer: totals.reports > 0 || source.errorCount == 0)
   }
 
   private static func json(_ group: CrashGroup, pretty: Bool) -> [UInt8] {
@@ -75,7 +79,9 @@ enum GroupListing {
       let place = group.sample.blame.flatMap { blame in
         blame.file.map { file in
           let name = file.split(separator: "/").last.map(String.init) ?? file
-          return blame.line.map { "\(name):\($0)" } ?? name
+          // Line 0 is what compilers give to code that stands nowhere.
+          guard let line = blame.line, line > 0 else { return name }
+          return "\(name):\(line)"
         }
       }
       table.add([

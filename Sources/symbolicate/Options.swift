@@ -1,3 +1,5 @@
+internal import CrashModel
+
 /// What the command line asks for.
 struct Options {
   enum Format: String, CaseIterable { case text, json, ndjson }
@@ -5,13 +7,30 @@ struct Options {
   enum Threads: String, CaseIterable { case crashed, all }
   enum Verbosity: Comparable { case quiet, normal, verbose }
 
+  /// What comes out.
+  enum Mode: String {
+    case report = "a report as text"
+    case list = "the list of a directory"
+    case groups = "the table of groups"
+    case json = "--format json"
+    case ndjson = "--format ndjson"
+
+    init(_ options: Options, hasDirectory: Bool) {
+      switch options.format {
+      case .json: self = .json
+      case .ndjson: self = .ndjson
+      case .text: self = options.command == .group ? .groups : hasDirectory ? .list : .report
+      }
+    }
+  }
+
   var command = Command.symbolicate
-  var operands: [String] = []
-  var executables: [String] = []
-  var debugDirectories: [String] = []
+  var operands: [FilePath] = []
+  var executables: [FilePath] = []
+  var debugDirectories: [FilePath] = []
   var format = Format.text
   var pretty = false
-  var output: String?
+  var output: FilePath?
   var color = Color.auto
   var threads = Threads.crashed
   var inlines = true
@@ -22,6 +41,8 @@ struct Options {
   var strict = false
   var showsHelp = false
   var showsVersion = false
+  /// The flags that were given and are for one mode only, by name: as they were spelled.
+  var given: [String: String] = [:]
 }
 
 /// What the tool can be told to do.
@@ -50,7 +71,9 @@ enum Command: String, CaseIterable {
       """
       Reads crash records (*.crashrecord) and crash-report/1 JSON, one object or one a line; what a file is, its content
       says. A directory stands for every record and report below it, newest first, and is listed a line each with its
-      groups; '-' is standard input. Debug files are found by build id.
+      groups; '-' is standard input. Debug files are found by build id. What is for a report as text (--threads,
+      --no-inlines, --no-demangle, --explain, --color always) is refused with a directory, with --format json and with
+      --format ndjson.
       """
     case .group:
       """

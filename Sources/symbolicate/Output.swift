@@ -1,3 +1,4 @@
+internal import CrashModel
 private import Glibc
 
 /// Where results go: standard output, or a file that appears when it is complete.
@@ -12,11 +13,11 @@ final class Output {
 
   private let descriptor: CInt
   /// The file asked for, and the one written to until it is complete.
-  private let paths: (final: String, temporary: String)?
+  private let paths: (final: FilePath, temporary: FilePath)?
   private var buffer: [UInt8] = []
   private static let bufferSize = 64 * 1024
 
-  init(path: String?) throws(Failure) {
+  init(path: FilePath?) throws(Failure) {
     guard let path else {
       descriptor = STDOUT_FILENO
       paths = nil
@@ -25,8 +26,8 @@ final class Output {
     // A device, a pipe or a link is written to, not replaced: a rename would put a file in its place, as root even in
     // that of /dev/null.
     var existing = stat()
-    if lstat(path, &existing) == 0, existing.st_mode & S_IFMT != S_IFREG {
-      descriptor = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC)
+    if path.withCString({ lstat($0, &existing) }) == 0, existing.st_mode & S_IFMT != S_IFREG {
+      descriptor = path.withCString { open($0, O_WRONLY | O_TRUNC | O_CLOEXEC) }
       guard descriptor >= 0 else {
         throw .failed("\(path): cannot be written: \(String(cString: strerror(errno)))")
       }
@@ -35,8 +36,8 @@ final class Output {
     }
     // Reports are private where they come from; a file that is there keeps the mode that its owner chose.
     let mode = existing.st_mode & S_IFMT == S_IFREG ? existing.st_mode & 0o777 : 0o600
-    let temporary = "\(path).\(getpid()).tmp"
-    descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)
+    let temporary = FilePath(bytes: path.bytes + ".\(getpid()).tmp".utf8)
+    descriptor = UnfinishedFile.create(temporary, mode: mode)
     guard descriptor >= 0 else {
       throw .failed("\(path): cannot be written: \(String(cString: strerror(errno)))")
     }
@@ -84,17 +85,32 @@ final class Output {
   func finish() throws(Failure) {
     try flush()
     guard let paths else { return }
-    guard fsync(descriptor) == 0, close(descriptor) == 0, rename(paths.temporary, paths.final) == 0 else {
+    let isDone =
+      fsync(descriptor) == 0 && close(descriptor) == 0
+      && paths.temporary.withCString { temporary in paths.final.withCString { rename(temporary, $0) } } == 0
+    guard isDone else {
       let reason = String(cString: strerror(errno))
-      unlink(paths.temporary)
+      removeTemporary(paths.temporary)
       throw .failed("\(paths.final): cannot be written: \(reason)")
     }
+    UnfinishedFile.forget()
+  }
+
+  /// The end of a run that gave no result. What there is (an empty document, a summary) is for a stream's reader, who
+  /// waits for its end; a file keeps the results that it had.
+  func finishWithoutResult() throws(Failure) {
+    if paths == nil { try flush() } else { abandon() }
   }
 
   /// Takes back a file that will not be complete.
   func abandon() {
     guard let paths else { return }
     close(descriptor)
-    unlink(paths.temporary)
+    removeTemporary(paths.temporary)
+  }
+
+  private func removeTemporary(_ path: FilePath) {
+    _ = path.withCString { unlink($0) }
+    UnfinishedFile.forget()
   }
 }

@@ -15,24 +15,37 @@ struct ProcessedReport {
 final class ReportPipeline {
   private let symbolicator: Symbolicator
   private let hasher = StackHasher()
+  private let redactor = Redactor()
 
-  init(options: Options, diagnostics: Diagnostics) {
+  private var given: GivenFiles
+
+  init(options: Options) {
     let search = DebugFileSearch(files: options.executables, directories: options.debugDirectories)
-    for error in search.unreadableFiles { diagnostics.error(error.path, "\(error.reason); it is not used") }
+    given = GivenFiles(search)
     symbolicator = Symbolicator(search: search)
   }
 
+  /// What was given with `--exe` and `--debug-dir` and cannot be used, whatever the reports are.
+  var problemsBefore: [GivenFiles.Problem] { given.unusable }
+
+  /// The files of `--exe` that no report so far has an image for.
+  var problemsAfter: [GivenFiles.Problem] { given.unwanted }
+
   func process(_ original: CrashReport) -> ProcessedReport {
     var original = original
-    ReportRedaction.apply(to: &original)
+    given.note(original)
+    // Whoever wrote it: what our own library wrote stays as it is.
+    redactor.redact(&original)
     let result = symbolicator.symbolicate(original)
     var report = result.report
     let analysis = hasher.analyze(report, runtimeFailure: result.runtimeFailure)
     if report.kind == .crash || report.reason == nil { report.reason = analysis.reason }
-    decideFrames(of: &report, by: analysis)
+    analysis.decideOwnership(in: &report)
     let hasFrames = !(report.crashedThread?.frames.isEmpty ?? true)
     if hasFrames { update(&report, with: analysis.hash) }
-    let symbols = result.images.map(ImageSymbols.init)
+    let symbols = result.images.map {
+      ImageSymbols($0, isApplication: report.isApplicationImage($0.imageIndex))
+    }
     return ProcessedReport(
       report: report, analysis: analysis, symbols: symbols,
       isIncomplete: symbols.contains { $0.problem != nil })
@@ -50,24 +63,13 @@ final class ReportPipeline {
     if !report.previousStackHashes.contains(other) { report.previousStackHashes.append(other) }
     report.previousStackHashes.removeAll { $0 == best }
   }
-
-  private func decideFrames(of report: inout CrashReport, by analysis: StackAnalysis) {
-    guard let index = report.crashedThreadIndex, report.threads.indices.contains(index) else { return }
-    let decided = Dictionary(
-      analysis.frames.map { ($0.frame, $0.frameClass.kind == .app) }, uniquingKeysWith: { first, _ in first })
-    for position in report.threads[index].frames.indices {
-      guard case .symbolicated(var frame) = report.threads[index].frames[position], let inApp = decided[frame] else {
-        continue
-      }
-      frame.inApp = inApp
-      report.threads[index].frames[position] = .symbolicated(frame)
-    }
-  }
 }
 
 extension ImageSymbols {
   /// The one place where the search's answers become words.
-  init(_ summary: ImageSummary) {
+  ///
+  /// - Parameter isApplication: the image is not the system's, whose libraries come without full names everywhere.
+  init(_ summary: ImageSummary, isApplication: Bool) {
     let id = summary.buildID.map { "build id \($0)" } ?? "no build id"
     let image = "\(summary.path.isEmpty ? "an image without a path" : summary.path) (\(id))"
     var status: String
@@ -76,7 +78,16 @@ extension ImageSymbols {
     case .debugInformation: status = "debug information"
     case .symbolsOnly(let reason):
       status = "symbols only"
-      if let reason { problem = "\(image): debug information cannot be read: \(reason)" }
+      problem = reason.map { "\(image): debug information cannot be read: \($0)" }
+    case .dynamicSymbolsOnly(let reason):
+      status = "exported symbols only"
+      problem = reason.map { "\(image): debug information cannot be read: \($0)" }
+      if problem == nil, isApplication, summary.namelessFrameCount > 0 {
+        let frames = summary.namelessFrameCount == 1 ? "1 frame" : "\(summary.namelessFrameCount) frames"
+        problem =
+          "\(image) has no debug information and is stripped, so that \(frames) in it have no name; name the file as it "
+          + "was before strip, or its debug file, with --exe FILE or --debug-dir DIR"
+      }
     case .notFound(let places):
       status = "not found"
       let looked = places.isEmpty ? "" : "; looked in \(places.prefix(8).joined(separator: ", "))"

@@ -15,7 +15,7 @@ struct ReportSource {
   init(options: Options, diagnostics: Diagnostics) {
     self.options = options
     self.diagnostics = diagnostics
-    inputs = Inputs(operands: options.operands)
+    inputs = Inputs(operands: options.operands, output: options.output)
   }
 
   /// - Parameters:
@@ -25,11 +25,12 @@ struct ReportSource {
     _ body: (CrashReport, _ place: String) throws(Output.Failure) -> Bool,
     onError: (_ file: String, _ line: Int?, _ message: String) throws(Output.Failure) -> Void
   ) throws(Output.Failure) {
-    for skipped in inputs.skipped { diagnostics.detail(skipped.path, "skipped: \(skipped.reason)") }
+    for skipped in inputs.skipped { diagnostics.detail(skipped.path.description, "skipped: \(skipped.reason)") }
     for failure in inputs.failures {
+      let path = failure.path.description
       errorCount += 1
-      diagnostics.error(failure.path, failure.reason)
-      try onError(failure.path, nil, failure.reason)
+      diagnostics.error(path, failure.reason)
+      try onError(path, nil, failure.reason)
     }
     guard let reader = InputReader() else {
       diagnostics.fatal("no memory")
@@ -57,7 +58,7 @@ struct ReportSource {
       do throws(Output.Failure) { try work() } catch { failure = error }
     }
     do throws(InputError) {
-      try reader.read(path: file.path) { event in
+      try reader.read(file.path, requiresMark: file.isFound && !file.isNamedJSON) { event in
         switch event {
         case .report(let report, let line):
           reports += 1
@@ -79,9 +80,13 @@ struct ReportSource {
         return goesOn && failure == nil
       }
     } catch {
-      counters.errorCount += 1
-      counters.diagnostics.error(name, error.description)
-      perform { () throws(Output.Failure) in try onError(name, nil, error.description) }
+      if Self.isForeign(file, error) {
+        counters.diagnostics.detail(name, "skipped: \(error.description)")
+      } else {
+        counters.errorCount += 1
+        counters.diagnostics.error(name, error.description)
+        perform { () throws(Output.Failure) in try onError(name, nil, error.description) }
+      }
     }
     counters.reportCount += reports
     if problems > Self.problemLimit {
@@ -93,7 +98,7 @@ struct ReportSource {
     if reports == 0, problems == 0, failure == nil, !skipped.isEmpty, !isRecord {
       let found = skipped.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { "\($0.value) times \($0.key)" }
       let why = "no crash report in it; found " + found.joined(separator: ", ")
-      if inputs.hasDirectory {
+      if file.isFound {
         counters.diagnostics.detail(name, why)
       } else {
         counters.errorCount += 1
@@ -104,5 +109,15 @@ struct ReportSource {
     self = counters
     if let failure { throw failure }
     return goesOn
+  }
+  /// A directory holds much that is no crash, and that is no mistake. What bears the name of a record or a report and has
+  /// lost its content was one.
+  private static func isForeign(_ file: Inputs.File, _ error: InputError) -> Bool {
+    guard file.isFound else { return false }
+    return switch error.code {
+    case .unknownFormat: !file.isNamedRecord
+    case .empty: !file.isNamedRecord && !file.isNamedJSON
+    case .unreadable, .notAFile, .damaged, .tooLarge: false
+    }
   }
 }

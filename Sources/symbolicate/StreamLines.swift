@@ -64,7 +64,8 @@ struct JSONArray {
       try output.write(isAlwaysArray ? [UInt8(ascii: "[")] + first + Array("]\n".utf8) : first + [UInt8(ascii: "\n")])
     } else if count > 0 {
       try output.write("]\n")
-    } else if isAlwaysArray {
+    } else {
+      // Nothing is none of one kind or the other, and a reader of JSON cannot read no bytes.
       try output.write("[]\n")
     }
   }

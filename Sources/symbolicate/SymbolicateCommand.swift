@@ -22,7 +22,7 @@ struct SymbolicateCommand {
   }
 
   mutating func run() throws(Output.Failure) -> ExitStatus {
-    let pipeline = ReportPipeline(options: options, diagnostics: diagnostics)
+    let pipeline = ReportPipeline(options: options)
     var source = ReportSource(options: options, diagnostics: diagnostics)
     let hasDirectory = source.inputs.hasDirectory
     let isList = hasDirectory && options.format == .text
@@ -30,7 +30,7 @@ struct SymbolicateCommand {
     var groups = GroupTable()
     var totals = Totals()
     let (options, output, diagnostics, textWriter) = (options, output, diagnostics, textWriter)
-    try source.forEach { report, place throws(Output.Failure) in
+    func show(_ report: CrashReport, _ place: String) throws(Output.Failure) {
       let processed = pipeline.process(report)
       totals.add(processed)
       switch options.format {
@@ -48,24 +48,33 @@ struct SymbolicateCommand {
         try output.write(processed.report.json() + [UInt8(ascii: "\n")])
         for problem in processed.symbols.compactMap(\.problem) { diagnostics.errorOnce(problem) }
       }
-      return options.limit.map { totals.reports < $0 } ?? true
+    }
+    var latest = options.limit.map(LatestReports.init)
+    let before = pipeline.problemsBefore
+    for problem in before { try problem.tell(diagnostics, options.format, output) }
+    try source.forEach { report, place throws(Output.Failure) in
+      if latest == nil { try show(report, place) } else { latest?.add(report, place: place) }
+      return true
     } onError: { file, line, message throws(Output.Failure) in
       if options.format == .ndjson { try output.write(StreamLines.error(file: file, line: line, message: message)) }
     }
-    totals.errors = source.errorCount
+    for (report, place) in latest?.take() ?? [] { try show(report, place) }
+    let after = pipeline.problemsAfter
+    for problem in after { try problem.tell(diagnostics, options.format, output) }
+    totals.errors = source.errorCount + before.count + after.count
     totals.skipped = source.skippedCount
     switch options.format {
     case .text where isList:
       if totals.reports > 0 {
         try output.write("\n" + GroupListing.text(of: groups.groups(), limit: nil, width: output.width))
-      } else if totals.errors == 0 {
+      } else if source.errorCount == 0 {
         try output.write("No crashes.\n")
       }
     case .text: break
     case .json: try array.end(output)
     case .ndjson: try output.write(StreamLines.summary(totals))
     }
-    return totals.status(hasAnswer: totals.reports > 0 || totals.errors == 0)
+    return totals.status(hasAnswer: totals.reports > 0 || source.errorCount == 0)
   }
 
   /// `2026-11-30T05:12:33.042Z  orderd 1.4.0  bounds in orderd.Store.load(id:)  9f3c…  FILE`

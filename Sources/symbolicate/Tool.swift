@@ -1,3 +1,4 @@
+internal import CrashModel
 private import Glibc
 
 /// The program: parse, run, exit code.
@@ -7,10 +8,10 @@ enum Tool {
   static func run() -> Never {
     // A closed pipe is an answer of `write`, not the end of the process: what is half done gets tidied up.
     signal(SIGPIPE, SIG_IGN)
-    exit(status(arguments: Array(CommandLine.arguments.dropFirst())).rawValue)
+    exit(status(arguments: Argument.ofProcess()).rawValue)
   }
 
-  private static func status(arguments: [String]) -> ExitStatus {
+  private static func status(arguments: [Argument]) -> ExitStatus {
     let options: Options
     do throws(UsageError) { options = try ArgumentParser.parse(arguments) } catch {
       return usage(error.message)
@@ -23,6 +24,12 @@ enum Tool {
       }
       guard !options.operands.isEmpty else {
         return usage("no input; name a crash file, a directory, or - for standard input")
+      }
+      // Before the inputs are read, which may take long.
+      do throws(UsageError) {
+        try ArgumentParser.check(options, hasDirectory: options.operands.contains(where: Inputs.isDirectory))
+      } catch {
+        return usage(error.message)
       }
       output = try Output(path: options.output)
     } catch {
@@ -38,7 +45,7 @@ enum Tool {
         var command = SymbolicateCommand(options: options, diagnostics: diagnostics, output: output)
         status = try command.run()
       }
-      if status == .nothing { output.abandon() } else { try output.finish() }
+      if status == .nothing { try output.finishWithoutResult() } else { try output.finish() }
       if status == .incomplete, options.strict { status = .nothing }
       return status
     } catch {
@@ -52,7 +59,7 @@ enum Tool {
     if options.showsVersion {
       try output.write("symbolicate \(version)\n")
     } else if options.command == .help, let name = options.operands.first {
-      guard let command = Command(rawValue: name) else { return usage("no command '\(name)'") }
+      guard let command = Command(rawValue: name.description) else { return usage("no command '\(name)'") }
       try output.write(Help.text(for: command))
     } else {
       try output.write(Help.text(for: options.command == .help && !options.showsHelp ? .symbolicate : options.command))

@@ -17,14 +17,19 @@ struct CapturedRecord {
     report = record.report()
   }
 
-  /// Addresses of the crashing thread, innermost first.
+  /// Addresses on the stack of the crashing thread, innermost first, without the callers that await.
   var addresses: [UInt64] {
-    report.crashedThread?.frames.compactMap { $0.captured?.address.rawValue } ?? []
+    (report.crashedThread?.frames ?? []).compactMap { $0.captured }.filter { $0.kind != .asyncResume }
+      .map(\.address.rawValue)
   }
 
   /// Linker names of the crashing thread's frames, by binutils: an opinion that is not ours.
-  func names() throws -> [String] {
-    let frames = (report.crashedThread?.frames ?? []).map { frame -> (path: String, address: String)? in
+  func names(addr2line: String = "addr2line") throws -> [String] {
+    try report.crashedThread.map { try names(of: $0, addr2line: addr2line) } ?? []
+  }
+
+  func names(of thread: ThreadInfo, addr2line: String = "addr2line") throws -> [String] {
+    let frames = thread.frames.map { frame -> (path: String, address: String)? in
       guard let captured = frame.captured, let index = captured.imageIndex else { return nil }
       let image = report.images[index]
       guard image.path.hasPrefix("/") else { return nil }
@@ -35,7 +40,7 @@ struct CapturedRecord {
     var known: [String: [String: String]] = [:]
     for (path, frames) in Dictionary(grouping: frames.compactMap { $0 }, by: \.path) {
       let addresses = Set(frames.map(\.address)).sorted()
-      let outcome = try ChildProcess(["/usr/bin/env", "addr2line", "-f", "-e", path] + addresses).run()
+      let outcome = try ChildProcess(["/usr/bin/env", addr2line, "-f", "-e", path] + addresses).run()
       // Two lines for each: the function, and its place.
       let lines = outcome.text.split(separator: "\n")
       for (index, address) in addresses.enumerated() where lines.indices.contains(2 * index) {

@@ -13,6 +13,12 @@ final class FaultHost: Sendable {
   /// The same layout, other names and another build id.
   var otherLibrary: String { "\(directory.path)/fxlib2.so" }
 
+  /// The ways in which the program of `swift_async.swift` is built.
+  enum AsyncBuild: String, CaseIterable, Sendable {
+    case debug, release
+    case staticRelease = "static"
+  }
+  func async(_ build: AsyncBuild) -> String { "\(directory.path)/async-\(build.rawValue)" }
   /// An allocator for LD_PRELOAD that counts, and bears no reentrance.
   var allocator: String { "\(directory.path)/allocator.so" }
 
@@ -47,6 +53,18 @@ final class FaultHost: Sendable {
       ["gcc"] + style + includes + ["-Dfault_pre=fault_pre_plain", "-c", "\(faults)/faults.c", "-o", plain])
     let start = "\(directory.path)/swift-start.o"
     try require(["gcc"] + style + includes + ["-c", "\(faults)/swift_start.c", "-o", start])
+    let asyncStart = "\(directory.path)/swift-async-start.o"
+    try require(["gcc"] + style + includes + ["-c", "\(faults)/swift_async_start.c", "-o", asyncStart])
+    for (build, flags) in [
+      (AsyncBuild.debug, ["-Onone"]), (.release, ["-O"]), (.staticRelease, ["-O", "-static-stdlib"]),
+    ] {
+      try require(
+        [
+          "swiftc", "-g", "-parse-as-library", "-suppress-warnings", "-import-objc-header",
+          "\(faults)/swift_async.h", "\(faults)/swift_async.swift", asyncStart, "-module-name", "asyncfaults", "-o",
+          async(build),
+        ] + flags + objects)
+    }
     for optimized in [false, true] {
       try require(
         [

@@ -15,9 +15,6 @@ import Testing
   /// Faults where gdb's own walk ends early or goes astray on the core, and one that leaves an empty core.
   static let gdbIsNoJudge: Set = ["jit", "smashed", "pc_wild", "pc_noncanon", "co_null", "fsize"]
 
-  /// The awaiting callers are on no physical stack; following their chain is not done yet.
-  static let physicalFrames = ["sw_task": ["sw_async_leaf"]]
-
   static let expected: [String: [String]] = {
     let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
       "Faults/expected_frames.json")
@@ -71,7 +68,7 @@ import Testing
     #expect(captured.record.isComplete)
     let names = try captured.names()
     var position = 0
-    for name in try #require(Self.physicalFrames[fault] ?? Self.expected[fault]) {
+    for name in try #require(Self.expected[fault]) {
       guard let found = names[position...].firstIndex(where: { $0.contains(name) }) else {
         Issue.record("\(fault): \(name) is not in \(names)")
         return
@@ -112,7 +109,7 @@ import Testing
     let host = try FaultHost.shared.get()
     let run = try TemporaryDirectory("enospc")
     let script = """
-      mkdir -m 700 disk kept && mount -t tmpfs -o size=512k,mode=700 none disk || exit 77
+      mkdir -m 700 disk kept && mount -t tmpfs -o size=2m,mode=700 none disk || exit 77
       FX_DB=$PWD/disk "$0" enospc
       cp disk/*.crashrecord kept/
       """

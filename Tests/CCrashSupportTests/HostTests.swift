@@ -49,6 +49,9 @@ import Testing
     // Signals of instructions that are not executed again by themselves.
     Host("int3", .signaled(SIGTRAP), .crash(SIGTRAP, ["hx_leaf_int3", "hx_top_int3", "main"])),
     Host("seccomp_trap", .signaled(SIGSYS), .crash(SIGSYS, ["hx_leaf_syscall", "hx_top_syscall", "main"])),
+    Host(
+      "in_handler", .signaled(SIGSEGV),
+      .crash(SIGSEGV, ["hx_leaf", "hx_top", "hx_crashing_handler", "hx_interrupted", "main"])),
     // Libraries that come and go.
     Host("reload", .signaled(SIGSEGV), .crash(SIGSEGV, ["fxlib2_leaf", "fxlib2_crash", "hx_call", "main"])),
     Host("namespace", .signaled(SIGSEGV), .crash(SIGSEGV, ["fxlib_leaf", "fxlib_crash", "hx_call", "main"])),

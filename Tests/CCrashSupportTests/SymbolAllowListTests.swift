@@ -5,7 +5,7 @@ import Testing
 /// The objects that run in the handler may call only what is safe there.
 @Suite struct SymbolAllowListTests {
   /// Memory functions of libc keep no state and take no lock.
-  static let memory: Set = ["memcpy", "memset", "memcmp", "memmove", "strnlen"]
+  static let memory: Set = ["memcpy", "memset", "memcmp", "bcmp", "memmove", "strnlen"]
 
   /// For each source of the crash path: what else it may refer to, and why that is no danger.
   static let allowed: [String: Set<String>] = [
@@ -14,8 +14,8 @@ import Testing
     "unwind.c": [],
     // dlsym runs at start only; the two runtimes' functions are weak.
     "message.c": ["dlsym", "swift_getFatalErrorMessageBuffer", "__cxa_current_exception_type"],
-    // dl_iterate_phdr, readlink, strlen and strncmp run at start only; _dl_find_object takes no lock.
-    "images.c": ["dl_iterate_phdr", "_dl_find_object", "_r_debug", "readlink", "strlen", "strncmp"],
+    // dl_iterate_phdr, readlink, strlen, strncmp and sysconf run at start only; _dl_find_object takes no lock.
+    "images.c": ["dl_iterate_phdr", "_dl_find_object", "_r_debug", "readlink", "strlen", "strncmp", "sysconf"],
     "deadline.c": [],
     // dlsym and dladdr1 run at start only.
     "stages.c": ["dlsym", "dladdr1"],

@@ -57,6 +57,29 @@ import Testing
   static let stars = String(repeating: "aB3dE6gH9j", count: 4)
   static let alice = "alice" + "@example.com"
 
+  /// Found by the fuzzer: what the base rules made of these texts held something that they replaced in a second pass.
+  @Test(arguments: [
+    // Digits that are replaced end a domain, and then it is one.
+    ("queue@com.example.12345678", "[redacted].[redacted]"),
+    ("a%40example.com4444444@x", "[redacted]@x"),
+    // An apostrophe that turns out to belong to an address is no end of what stands in front.
+    ("https://usefoo'neil@example.or#part", "https://[redacted]"),
+    ("/ab'neil@example.or?x=1", "/[redacted]"),
+    (
+      "e@exam.\(String(repeating: "w", count: 70)).o'neil@x.yz",
+      "e@exam.\(String(repeating: "w", count: 70)).o'[redacted]"
+    ),
+    // Slashes in a row, and what a query leaves behind one.
+    ("/home//home/me", "~/me"), ("see /home/?a=b!!", "see /home/"), ("file:///home/#x!!", "file:///home/"),
+    ("C:\\Users\\ay\\Users/me", "~/Users/me"), ("5555555555555555C:\\Users\\ay\\x", "[redacted]~/x"),
+    // A file's URL has no password.
+    ("https://u:5555555//x@y.example", "https://u:[redacted]//[redacted]"),
+    ("file:///home/op:a@x.example:@y.example", "file://~:[redacted]:@y.example"),
+  ]) func baseRulesLeaveNothingForASecondPass(text: String, expected: String) {
+    #expect(Self.base(text) == expected)
+    #expect(Self.base(Self.base(text)) == Self.base(text))
+  }
+
   /// Texts beside the corpus: input and what must come out.
   static let further: [(String, String)] = [
     // Names of secrets, however they are written.
@@ -213,7 +236,7 @@ import Testing
 
   /// Cut at every byte and put together at random, no text traps and none comes out differently the second time.
   @Test func anyTextIsStable() {
-    var generator = SplitMix(seed: 7)
+    var generator = SeededGenerator(seed: 7)
     let pieces = Self.corpus.flatMap { [$0.input, String($0.input.prefix(9)), String($0.input.suffix(9))] }
     for _ in 0..<3000 {
       let text = (0..<Int.random(in: 1...4, using: &generator)).map { _ in
@@ -240,18 +263,5 @@ import Testing
       #expect(!String(decoding: result, as: UTF8.self).contains("123"))
       #expect(truncated == (length < Self.base(text).utf8.count ? 1 : 0))
     }
-  }
-}
-
-/// A generator with a seed, so that a failure can be repeated.
-struct SplitMix: RandomNumberGenerator {
-  private var state: UInt64
-  init(seed: UInt64) { state = seed }
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var word = state
-    word = (word ^ word >> 30) &* 0xbf58_476d_1ce4_e5b9
-    word = (word ^ word >> 27) &* 0x94d0_49bb_1331_11eb
-    return word ^ word >> 31
   }
 }

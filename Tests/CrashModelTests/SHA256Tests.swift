@@ -36,7 +36,7 @@ import Testing
   /// Every length around the block's end, beside another implementation.
   @Test func agreesWithTheSystemsTool() throws {
     let directory = try TemporaryDirectory("sha256")
-    var generator = SplitMix(seed: 256)
+    var generator = SeededGenerator(seed: 256)
     var expected: [String: String] = [:]
     for length in Array(0...130) + [511, 512, 513, 65_537] {
       let bytes = (0..<length).map { _ in UInt8.random(in: .min ... .max, using: &generator) }

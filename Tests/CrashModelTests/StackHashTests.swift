@@ -21,7 +21,7 @@ import Testing
     #expect(hashes.allSatisfy { $0.digits.utf8.count == 32 && Hex.bytes($0.digits)?.count == 16 })
 
     // Nothing of one report reaches the next one: another order, the same keys.
-    var generator = SplitMix(seed: 3)
+    var generator = SeededGenerator(seed: 3)
     for index in entries.indices.shuffled(using: &generator).prefix(300) {
       #expect(hasher.analyze(LabelledStacks.report(of: entries[index])).hash == hashes[index])
     }
@@ -88,6 +88,22 @@ import Testing
 
   private func analyze(_ report: CrashReport) -> StackAnalysis { StackHasher().analyze(report) }
 
+  /// `in_app` of each frame, as it is written into a report.
+  private func ownership(_ analysis: StackAnalysis, of frames: [Frame]) -> [Bool?] {
+    var report = Self.report(frames)
+    analysis.decideOwnership(in: &report)
+    return report.threads[0].frames.map { $0.symbolicated?.inApp }
+  }
+
+  /// Both ends and the middle of a stack that is too deep to be analysed as a whole.
+  @Test func everyFrameOfADeepStackIsDecided() {
+    let app = Self.frame(Self.load)
+    let runtime = Self.frame("swift_retain", offset: 0x200)
+    let frames = [runtime] + Array(repeating: app, count: 600) + [.omitted(count: 5), runtime]
+    let decided = ownership(analyze(Self.report(frames, signal: 11)), of: frames)
+    #expect(decided == [false] + Array(repeating: true, count: 600) + [nil, false])
+  }
+
   @Test func theBlamedFunctionDecides() {
     let one = analyze(
       Self.report([
@@ -107,7 +123,7 @@ import Testing
     #expect(one.hash.digits == String(SHA256Tests.digest(Array(one.key.utf8)).prefix(32)))
     // The same functions of the runtime on top, another bug.
     #expect(one.hash != other.hash)
-    #expect(one.decidedFrames.map(\.inApp) == [false, false, true])
+    #expect(ownership(one, of: one.frames.map { .symbolicated($0.frame) }) == [false, false, true])
   }
 
   /// Optimised, the check is inlined and the function specialised; not optimised, the runtime's frames are physical and
@@ -227,7 +243,7 @@ import Testing
       imageOffset: ImageOffset(rawValue: 0x100))
     let bare = analyze(Self.report([.captured(address)]))
     #expect(described.hash.quality == .dwarf && named.hash.quality == .symtab && bare.hash.quality == .offsets)
-    #expect(bare.blame == nil)
+    #expect(bare.blame?.function == "orderd+0x100")
     #expect(Set([described, named, bare].map(\.hash.digits)).count == 3)
     // With debug information across builds, without it within one.
     #expect(described.hash == analyze(Self.report(frames(true), build: "bb22")).hash)
@@ -240,9 +256,118 @@ import Testing
     #expect(bare.hash == analyze(Self.report([.captured(moved)])).hash)
   }
 
+  static func nameless(_ offset: UInt64, image: Int = 0) -> Frame {
+    let base: UInt64 = image == 0 ? 0x5000_0000 : 0x7000_0000
+    return .symbolicated(
+      SymbolicatedFrame(
+        captured: CapturedFrame(
+          kind: .returnAddress, address: Address(rawValue: base &+ offset), imageIndex: image,
+          imageOffset: ImageOffset(rawValue: offset)), status: .noSymbols))
+  }
+
+  /// A stripped executable: its frames have no name, those of the runtime's libraries do.
+  @Test func namelessCodeOfTheApplicationIsToBlame() {
+    let trap = Self.frame(Self.subscripts, image: 1, described: false)
+    let outer = Self.frame("swift_job_run", image: 1, described: false)
+    func stack(_ offset: UInt64, build: String = "aa11", executable: String = "/srv/orderd") -> CrashReport {
+      Self.report([trap, Self.nameless(offset), Self.nameless(0x900), outer], executable: executable, build: build)
+    }
+    let one = analyze(stack(0x100))
+    #expect(one.blame?.function == "orderd+0x100")
+    #expect(one.hash.quality == .offsets && one.frames.map(\.isBlamed) == [false, true, false, false])
+    #expect(ownership(one, of: one.frames.map { .symbolicated($0.frame) }) == [false, true, true, false])
+    #expect(one.key == "g1\0orderd\0ill\0\0offsets\0aa11+0x100")
+    // Another place of the same build, and the same place of another build, are other bugs.
+    #expect(one.hash != analyze(stack(0x200)).hash && one.hash != analyze(stack(0x100, build: "bb22")).hash)
+    // An executable is the application's wherever it lies.
+    #expect(analyze(stack(0x100, executable: "/usr/lib/orderd/orderd")).blame?.function == "orderd+0x100")
+    // A symbol further out, which an export left, is a caller.
+    var exported = stack(0x100)
+    exported.threads[0].frames.insert(Self.frame("plugin_main", described: false), at: 3)
+    #expect(analyze(exported).hash == one.hash)
+    // Where the runtime is linked in, its frames have no name either: two places, as one is in the runtime.
+    var linked = stack(0x100)
+    linked.images[1].path = "/usr/lib/x86_64-linux-gnu/libc.so.6"
+    #expect(analyze(linked).blame?.function == "orderd+0x100, orderd+0x900")
+    #expect(analyze(linked).frames[1].frameClass.kind == .unknown)
+  }
+
+  @Test func namelessCodeElsewhereIsNotToBlame() {
+    let load = Self.frame(Self.load, offset: 0x900)
+    // A place without a symbol in an image that has debug information, in a library of the system's, in no image.
+    for nameless in [Self.nameless(0x100), Self.nameless(0x100, image: 1), Self.nameless(0x100, image: 7)] {
+      let analysis = analyze(Self.report([nameless, load]))
+      #expect(analysis.blame?.function == "orderd.Store.load(id:)" && analysis.hash.quality == .dwarf)
+    }
+    let named = analyze(Self.report([Self.frame(Self.load, described: false), Self.nameless(0x100)]))
+    #expect(named.blame?.function == "orderd.Store.load(id:)" && named.hash.quality == .symtab)
+  }
+
+  /// Every thread of a program with crash reports begins in the capture's function, in the program's own image.
+  @Test func whereAThreadBeginsIsNotToBlame() {
+    func stack(_ inner: [Frame], named: Bool) -> CrashReport {
+      var report = Self.report([])
+      report.images.append(
+        Image(
+          path: "/usr/lib/x86_64-linux-gnu/libc.so.6", buildID: BuildID("ee55"),
+          address: Address(rawValue: 0x8000_0000), size: 1 << 20))
+      let outer =
+        named
+        ? [Self.frame("start_thread", image: 2, described: false), Self.frame("clone3", image: 2, described: false)]
+        : [Self.nameless(0x10, image: 2), Self.nameless(0x20, image: 2)]
+      report.threads[0].frames = inner + [Self.nameless(0x700)] + outer
+      return report
+    }
+    for named in [true, false] {
+      let runtime = Self.frame("swift_job_run", image: 1, described: false)
+      let none = analyze(stack([runtime], named: named))
+      #expect(none.blame?.function == "swift_job_run" && none.hash.quality == .symtab)
+      #expect(analyze(stack([runtime, Self.nameless(0x100), runtime], named: named)).blame?.function == "orderd+0x100")
+    }
+  }
+
+  @Test func namelessRecursionIsItsCycle() {
+    func stack(_ first: UInt64, _ second: UInt64, top: String) -> CrashReport {
+      var frames = [Self.frame(top, image: 1, described: false), Self.nameless(0xf00)]
+      for _ in 0..<100 { frames += [Self.nameless(first), Self.nameless(second)] }
+      return Self.report(frames, signal: 11, depth: 90_000)
+    }
+    let one = analyze(stack(0x100, 0x200, top: "swift_retain"))
+    #expect(one.reason == .stackOverflow && one.hash.quality == .offsets)
+    #expect(one.blame?.function == "orderd+0x100, orderd+0x200")
+    #expect(one.hash == analyze(stack(0x200, 0x100, top: "malloc")).hash)
+    #expect(one.hash != analyze(stack(0x100, 0x300, top: "malloc")).hash)
+  }
+
+  /// The executable's path is redacted in a report, and is in the hash in two ways.
+  @Test func redactionKeepsTheHash() {
+    for executable in ["/home/ay/bin/orderd", "/srv/20261130051233/orderd", "/srv/orderd-20261130051233"] {
+      for frames in [[Self.frame("$s6orderd5StoreC4load2idS2i_tF", file: nil)], [Self.nameless(0x100)]] {
+        let report = Self.report(frames, signal: 11, service: nil, executable: executable)
+        var redacted = report
+        Redactor().redact(&redacted)
+        #expect(redacted.process?.executable != executable)
+        #expect(analyze(redacted).hash == analyze(report).hash, "\(executable)")
+      }
+    }
+  }
+
+  /// Of what a report lacks an offset, the image has the load address.
+  @Test func offsetsAreFromTheImageNotFromTheProcess() {
+    func hash(base: UInt64) -> StackHash {
+      var report = Self.report([])
+      report.images[0].address = Address(rawValue: base)
+      report.threads[0].frames = [
+        .captured(CapturedFrame(kind: .programCounter, address: Address(rawValue: base + 0x100), imageIndex: 0))
+      ]
+      return analyze(report).hash
+    }
+    #expect(hash(base: 0x5000_0000) == hash(base: 0x6666_0000))
+  }
+
   /// No thread, no frames, frames of no image, garbage: a hash and a reason all the same, and no trap.
   @Test func poorReports() {
-    var generator = SplitMix(seed: 5)
+    var generator = SeededGenerator(seed: 5)
     let pieces = [
       Self.load, Self.bounds, "", "$s", "_Z", "\0", "a(b<c", "((((", "closure #1 in ", "operator<", "$sTW", "ğ\u{301}",
     ]

@@ -1,5 +1,6 @@
 import CrashModel
 import RecordForge
+import TestSupport
 import Testing
 
 /// A record with everything that a record can hold.
@@ -190,7 +191,7 @@ private func fullForge() -> RecordForge {
   }
 
   @Test func randomDamageWithValidChecksumsNeverTraps() {
-    var generator = SeededGenerator(state: 20_260_101)
+    var generator = SeededGenerator(seed: 20_260_101)
     let clean = fullForge().bytes()
     let rows = 11
     var answers = 0
@@ -295,21 +296,23 @@ private func fullForge() -> RecordForge {
 
   @Test func unknownSectionsAreSkipped() throws {
     var bytes = fullForge().bytes()
-    bytes.put(UInt32(9_999), at: 88 + 40 * 10)
+    // A row more, with the place and the checksum of nothing.
+    bytes.put(UInt32(12), at: 28)
+    bytes.put(UInt32(9_999), at: 88 + 40 * 11)
+    bytes.put(UInt64(bytes.count), at: 88 + 40 * 11 + 8)
+    bytes.put(UInt32(0x434f_4d4d), at: 88 + 40 * 11 + 32)
+    RecordForge.seal(&bytes)
     let record = try CrashRecord.read(bytes: bytes)
     #expect(record.isComplete && record.notes.isEmpty)
   }
-}
 
-/// SplitMix64: the same damage in every run.
-struct SeededGenerator: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var value = state
-    value = (value ^ value >> 30) &* 0xbf58_476d_1ce4_e5b9
-    value = (value ^ value >> 27) &* 0x94d0_49bb_1331_11eb
-    return value ^ value >> 31
+  /// A damaged type looks like that of a section that is not known.
+  @Test(arguments: [(0, "process"), (5, "signal"), (10, "notes")]) func missingSectionIsNoted(row: Int, name: String)
+    throws
+  {
+    var bytes = fullForge().bytes()
+    bytes.put(UInt32(9_999), at: 88 + 40 * row)
+    let record = try CrashRecord.read(bytes: bytes)
+    #expect(!record.isIntact && record.notes == ["The section \(name) is missing."])
   }
 }

@@ -27,6 +27,24 @@ import Testing
     #expect(text.contains("\"region\""))
   }
 
+  @Test func otherHandlersAreNoticedAndTasksAreDescribed() throws {
+    let directory = try TemporaryDirectory("verify")
+    let spool = directory.path + "/spool"
+    let crashed = try ChildProcess([runner(), "verify", spool]).run()
+    #expect(crashed.status == .signaled(SIGSEGV), "\(crashed.text)")
+    let said = crashed.text.split(separator: "\n").map(String.init)
+    #expect(said.first?.contains("isStarted: false") == true)
+    #expect(
+      Array(said.dropFirst()) == [
+        "started true", "replaced [\"SIGBUS\"]", "included true", "included false",
+      ])
+    _ = try ChildProcess([runner(), "process", spool]).run()
+    let name = try #require(directory.names(in: "spool/new").first)
+    let text = String(decoding: try #require(contents(of: "\(spool)/new/\(name)")), as: UTF8.self)
+    #expect(text.contains("Somebody replaced the handler for SIGBUS after the start"))
+    #expect(text.contains("\"name\":\"nightly\",\"locals\":{\"request_id\":\"9f2c\"}"), "\(text.prefix(3_000))")
+  }
+
   @Test func badConfigurationsAreRefused() {
     func code(_ change: (inout CrashReporter.Configuration) -> Void) -> CrashReporter.StartError.Code? {
       var configuration = CrashReporter.Configuration(service: "s", directory: "/nowhere/at/all")

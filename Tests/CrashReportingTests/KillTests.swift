@@ -18,13 +18,13 @@ private let strace = access("/usr/bin/strace", X_OK) == 0
       let fixture = try SpoolFixture()
       // A bug that has used up its reports and has two counted crashes; then one that will carry the count, one that is
       // counted, another bug, and something unreadable.
-      for index in 0..<5 { fixture.put(forge(UInt64(index), at: start + Int64(index))) }
+      for index in 0..<5 { try fixture.put(forge(UInt64(index), at: start + Int64(index))) }
       try fixture.process()
-      fixture.put(forge(100, at: start + 200_000))
-      fixture.put(forge(101, at: start + 200_001))
-      fixture.put(forge(102, bug: 7, at: start + 200_002))
-      fixture.put([1, 2, 3], name: "bad.crashrecord")
-      for index in 0..<2 { fixture.put(forge(UInt64(20 + index), at: start + 30 + Int64(index))) }
+      try fixture.put(forge(100, at: start + 200_000))
+      try fixture.put(forge(101, at: start + 200_001))
+      try fixture.put(forge(102, bug: 7, at: start + 200_002))
+      try fixture.put([1, 2, 3], name: "bad.crashrecord")
+      for index in 0..<2 { try fixture.put(forge(UInt64(20 + index), at: start + 30 + Int64(index))) }
       let outcome = try ChildProcess([
         "/usr/bin/strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=\(calls)", "-e",
         "inject=\(calls):signal=SIGKILL:when=\(number)", runner(), "process", fixture.path,
@@ -34,7 +34,7 @@ private let strace = access("/usr/bin/strace", X_OK) == 0
         #expect(contents(of: "\(fixture.path)/new/\(name)")?.last == UInt8(ascii: "}"), "partial file after \(number)")
       }
       try fixture.process()
-      fixture.put(forge(200, at: start + 500_000))
+      try fixture.put(forge(200, at: start + 500_000))
       try fixture.process()
       let reports = try fixture.reports()
       let ids = reports.compactMap { $0["id"] as? String }
@@ -47,12 +47,39 @@ private let strace = access("/usr/bin/strace", X_OK) == 0
     #expect(finished && kills > 5)
   }
 
+  /// The same while a report with a count makes room for another bug's.
+  @Test(.enabled(if: strace, "strace is not installed"), arguments: ["write", "fsync", "renameat,unlinkat"])
+  func killedWhileMakingRoomNoCountIsLost(calls: String) throws {
+    let start: Int64 = 1_790_000_000
+    var limits = SpoolLimits()
+    limits.reports = 1
+    var finished = false
+    for number in 1...100 where !finished {
+      let fixture = try SpoolFixture()
+      for index in 0..<5 { try fixture.put(forge(UInt64(index), bug: 1, at: start + Int64(index))) }
+      try fixture.process(limits: limits)
+      try fixture.put(forge(10, bug: 1, at: start + 300_000))
+      try fixture.process(limits: limits)
+      try fixture.put(forge(11, bug: 2, at: start + 300_001))
+      let outcome = try ChildProcess([
+        "/usr/bin/strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=\(calls)", "-e",
+        "inject=\(calls):signal=SIGKILL:when=\(number)", runner(), "process", fixture.path, "1",
+      ]).run()
+      finished = outcome.status == .exited(0)
+      try fixture.process(limits: limits)
+      try fixture.put(forge(12, bug: 1, at: start + 600_000))
+      try fixture.process(limits: limits)
+      #expect(try fixture.reports().map { $0["suppressed_count"] as? Int } == [2], "call \(number)")
+    }
+    #expect(finished)
+  }
+
   @Test(.enabled(if: strace, "strace is not installed"), arguments: ["ENOSPC", "EIO", "EROFS", "EACCES"])
   func failingDiskLosesNothing(error: String) throws {
     for call in ["write", "fsync", "renameat", "unlinkat"] {
       let fixture = try SpoolFixture()
-      fixture.put(forge(1))
-      fixture.put(forge(2, bug: 2))
+      try fixture.put(forge(1))
+      try fixture.put(forge(2, bug: 2))
       let outcome = try ChildProcess([
         "/usr/bin/strace", "-f", "-qq", "-o", "/dev/null", "-P", fixture.path, "-P", fixture.path + "/new", "-P",
         fixture.path + "/records", "-e", "trace=\(call)", "-e", "inject=\(call):error=\(error):when=1+", runner(),

@@ -15,7 +15,7 @@ import Testing
     record.breadcrumbs = ["sent \(secret)"]
     record.tags = [("mail", secret), ("password", "hunter2")]
     record.operation = "GET /reset?token=\(token)"
-    fixture.put(record)
+    try fixture.put(record)
     let diagnostics = try fixture.process()
     #expect(diagnostics.map(\.code) == [.reportStored])
     #expect(fixture.names("records") == [] && fixture.names("quarantine") == [])
@@ -49,11 +49,11 @@ import Testing
     var record = forge(1)
     record.images.append(.init(path: path, address: base, size: 0x20_0000, buildID: buildID.bytes))
     record.frames = [UInt64(UInt(bitPattern: address)) + 4, 0x5555_0000_9000]
-    fixture.put(record)
+    try fixture.put(record)
     record = forge(2)
     record.images.append(.init(path: path, address: base, size: 0x20_0000, buildID: Array(repeating: 9, count: 20)))
     record.frames = [UInt64(UInt(bitPattern: address)) + 4, 0x5555_0000_9000]
-    fixture.put(record)
+    try fixture.put(record)
     try fixture.process()
     let reports = try fixture.reports()
     try #require(reports.count == 2)
@@ -70,7 +70,7 @@ import Testing
 
   @Test func livingRunIsLeftAlone() throws {
     let fixture = try SpoolFixture()
-    fixture.put(forge(1))
+    try fixture.put(forge(1))
     let path = "\(fixture.path)/records/\(forge(1).fileName)"
     let holder = try ChildProcess([runner(), "lock", path]).start()
     #expect(holder.readLine() == "locked")
@@ -84,7 +84,7 @@ import Testing
   @Test func ownRecordIsLeftAlone() throws {
     let fixture = try SpoolFixture()
     let own = forge(1)
-    fixture.put(own)
+    try fixture.put(own)
     NextStart.run(spool: try Spool(path: fixture.path), ownRunID: own.runID) { Issue.record("\($0)") }
     #expect(fixture.names("records") == [own.fileName])
   }
@@ -95,7 +95,7 @@ import Testing
       var record = forge(number)
       record.crashState = 0
       record.runState = state
-      fixture.put(record)
+      try fixture.put(record)
     }
     let diagnostics = try fixture.process()
     #expect(fixture.names("records") == [] && fixture.names("new") == [])
@@ -107,23 +107,23 @@ import Testing
     let fixture = try SpoolFixture()
     let records = fixture.path + "/records/"
     let outside = fixture.directory.path + "/outside"
-    putFile(forge(9).bytes(), to: outside)
+    try write(forge(9).bytes(), to: outside)
     #expect(symlink(outside, records + "link.crashrecord") == 0)
     #expect(mkfifo(records + "fifo.crashrecord", 0o600) == 0)
     #expect(mkdir(records + "folder.crashrecord", 0o700) == 0)
-    fixture.put([], name: "empty.crashrecord")
-    fixture.put([UInt8](repeating: 0, count: 5_000), name: "zeros.crashrecord")
-    fixture.put(Array(forge(3).bytes().prefix(1_000)), name: "cut.crashrecord")
+    try fixture.put([], name: "empty.crashrecord")
+    try fixture.put([UInt8](repeating: 0, count: 5_000), name: "zeros.crashrecord")
+    try fixture.put(Array(forge(3).bytes().prefix(1_000)), name: "cut.crashrecord")
     let sparse = open(records + "sparse.crashrecord", O_WRONLY | O_CREAT, 0o600)
     #expect(ftruncate(sparse, 1 << 30) == 0)
     close(sparse)
     var expected = 7
     if geteuid() == 0 {
-      fixture.put(forge(4).bytes(), name: "foreign.crashrecord")
+      try fixture.put(forge(4).bytes(), name: "foreign.crashrecord")
       #expect(chown(records + "foreign.crashrecord", 12_345, 12_345) == 0)
       expected += 1
     }
-    fixture.put(forge(1))
+    try fixture.put(forge(1))
     let diagnostics = try fixture.process()
     #expect(diagnostics.filter { $0.code == .quarantined }.count == expected)
     #expect(diagnostics.filter { $0.code == .reportStored }.count == 1)
@@ -142,7 +142,7 @@ import Testing
 
   @Test func quarantineKeepsTheLatestTen() throws {
     let fixture = try SpoolFixture()
-    for number in 10..<40 { fixture.put([1, 2, 3], name: "bad\(number).crashrecord") }
+    for number in 10..<40 { try fixture.put([1, 2, 3], name: "bad\(number).crashrecord") }
     try fixture.process()
     let names = fixture.names("quarantine")
     #expect(names.count == 20)
@@ -152,7 +152,7 @@ import Testing
 
   @Test func severalAtOnceHandleEachRecordOnce() throws {
     let fixture = try SpoolFixture()
-    for number in 1...40 { fixture.put(forge(UInt64(number), bug: UInt64(number))) }
+    for number in 1...40 { try fixture.put(forge(UInt64(number), bug: UInt64(number))) }
     let running = try (0..<4).map { _ in try ChildProcess([runner(), "process", fixture.path]).start() }
     var stored = 0
     for process in running {
@@ -174,7 +174,7 @@ import Testing
           address: 0x7000_0000_0000 + UInt64(number) << 24,
           size: 4096, buildID: Array(repeating: 7, count: 20)))
     }
-    fixture.put(record)
+    try fixture.put(record)
     var limits = SpoolLimits()
     limits.reportBytes = 60 * 1024
     try fixture.process(limits: limits)
@@ -184,7 +184,7 @@ import Testing
     limits.reportBytes = 8 * 1024
     record.entropy[8] ^= 1
     record.runID[15] ^= 1
-    fixture.put(record)
+    try fixture.put(record)
     try fixture.process(limits: limits)
     let smaller = try #require(try fixture.reports().first { $0["breadcrumbs"] == nil })
     #expect((smaller["notes"] as? [String])?.count == 2)
@@ -209,7 +209,7 @@ import Testing
     let link = directory.path + "/link"
     #expect(symlink(directory.path, link) == 0)
     #expect(refusal(link)?.description.contains("no link") == true)
-    putFile([1], to: directory.path + "/file")
+    try write([1], to: directory.path + "/file")
     #expect(refusal(directory.path + "/file")?.description.contains("must be a folder") == true)
     #expect(refusal(directory.path + "/missing/spool")?.number == ENOENT)
     // A good folder with a bad one inside.

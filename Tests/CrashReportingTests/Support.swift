@@ -16,9 +16,9 @@ final class SpoolFixture: Sendable {
     _ = try Spool(path: path)
   }
 
-  func put(_ forge: RecordForge) { put(forge.bytes(), name: forge.fileName) }
+  func put(_ forge: RecordForge) throws { try put(forge.bytes(), name: forge.fileName) }
 
-  func put(_ bytes: [UInt8], name: String) { putFile(bytes, to: "\(path)/records/\(name)") }
+  func put(_ bytes: [UInt8], name: String) throws { try write(bytes, to: "\(path)/records/\(name)") }
 
   /// What the next start does; returns what it reported.
   @discardableResult
@@ -41,14 +41,6 @@ final class SpoolFixture: Sendable {
       return try JSONSerialization.jsonObject(with: Data(bytes)) as? [String: Any] ?? [:]
     }
   }
-}
-
-func putFile(_ bytes: [UInt8], to path: String) {
-  let file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
-  precondition(file >= 0, path)
-  var done = 0
-  while done < bytes.count { done += bytes[done...].withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) } }
-  close(file)
 }
 
 // `@unchecked`: the array is reached under the lock only.

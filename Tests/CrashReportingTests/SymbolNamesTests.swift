@@ -64,7 +64,7 @@ import Testing
         bytes[position] = [0, 1, 0x7f, 0x80, 0xff, UInt8(random(256))][random(6)]
       }
       if round.isMultiple(of: 5) { bytes.removeLast(random(bytes.count)) }
-      putFile(bytes, to: path)
+      try write(bytes, to: path)
       unresolved += names(path: path, buildID: id, offsets: [0, 0x1000, 0x2000, .max - 0x20000]).count
     }
     #expect(unresolved == 8_000)
@@ -74,10 +74,10 @@ import Testing
     let directory = try TemporaryDirectory("elf")
     let id = try #require(BuildID("00112233"))
     #expect(mkfifo(directory.path + "/fifo", 0o600) == 0)
-    putFile([], to: directory.path + "/empty")
+    try write([], to: directory.path + "/empty")
     var narrow = try #require(contents(of: "/bin/true"))
     narrow[4] = 1
-    putFile(narrow, to: directory.path + "/narrow")
+    try write(narrow, to: directory.path + "/narrow")
     for name in ["fifo", "empty", "narrow", "missing", ""] {
       #expect(names(path: directory.path + "/" + name, buildID: id, offsets: [1])[0]?.status == .noSymbols)
     }

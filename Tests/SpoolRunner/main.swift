@@ -1,10 +1,14 @@
+import CrashModel
 import CrashReporting
 import Glibc
 
 // What a daemon does with the library, in a process of its own that tests may kill.
 //
-// `SpoolRunner process DIR [seconds since 1970]`: works through the records of earlier runs.
+// `SpoolRunner process DIR [reports]`: works through the records of earlier runs, keeping so many reports.
+// `SpoolRunner poison DIR`: starts for real, and dies where a record says `poisoned`.
 // `SpoolRunner start DIR SIGNAL`: starts for real, twice, sets scope from 32 threads, then dies by the signal.
+// `SpoolRunner verify DIR`: looks whether capture works, before the start, behind it, and with another handler in front;
+// then crashes in a task with a task local.
 // `SpoolRunner errors DIR COUNT`: reports so many handled errors.
 // `SpoolRunner lock FILE`: holds a record's lock, as a living run does, until standard input ends.
 let arguments = CommandLine.arguments
@@ -22,11 +26,22 @@ func fail(_ message: String) -> Never {
 
 switch arguments.count > 2 ? arguments[1] : "" {
 case "process":
-  var clock = SpoolClock.now()
-  if arguments.count > 3, let wall = Int64(arguments[3]) { clock.wall = wall }
+  var limits = SpoolLimits()
+  if arguments.count > 3, let reports = Int(arguments[3]) { limits.reports = reports }
   do {
-    NextStart.run(spool: try Spool(path: arguments[2]), clock: clock) { say($0) }
+    NextStart.run(spool: try Spool(path: arguments[2]), limits: limits) { say($0) }
   } catch { fail("\(error)") }
+case "poison":
+  var configuration = CrashReporter.Configuration(service: "runner", directory: arguments[2])
+  configuration.diagnostics = { say($0) }
+  configuration.redactor = Redactor(additionalRules: [
+    { text in
+      if String(decoding: text, as: UTF8.self).contains("poisoned") { abort() }
+      return []
+    }
+  ])
+  do { try CrashReporter.start(configuration) } catch { fail("\(error)") }
+  if !CrashReporter.flush(timeout: .seconds(60)) { fail("not done in time") }
 case "start":
   CrashReporter.addBreadcrumb("before the start", category: "early")
   var configuration = CrashReporter.Configuration(service: "runner", directory: arguments[2])
@@ -44,6 +59,20 @@ case "start":
   CrashReporter.setTag("region", "eu-west")
   CrashReporter.addBreadcrumb("the last one", category: "db")
   if let signal = arguments.count > 3 ? Int32(arguments[3]) : nil { raise(signal) }
+case "verify":
+  say("before \(CrashReporter.verify())")
+  do {
+    try CrashReporter.start(CrashReporter.Configuration(service: "runner", directory: arguments[2]))
+  } catch { fail("\(error)") }
+  say("started \(CrashReporter.verify().isIntact)")
+  signal(SIGBUS) { _ in }
+  say("replaced \(CrashReporter.verify().replacedSignals)")
+  say("included \(CrashReporter.includeTaskLocal("request_id", RequestScope.$id))")
+  say("included \(CrashReporter.includeTaskLocal(String(repeating: "n", count: 61), RequestScope.$id))")
+  Task(name: "nightly") {
+    RequestScope.$id.withValue("9f2c") { _ = raise(SIGSEGV) }
+  }
+  while true { pause() }
 case "errors":
   var configuration = CrashReporter.Configuration(service: "runner", directory: arguments[2])
   configuration.diagnostics = { say($0) }
@@ -58,7 +87,11 @@ case "lock":
   guard file >= 0, flock(file, LOCK_EX) == 0 else { fail("no lock") }
   say("locked")
   _ = readLine()
-default: fail("usage: SpoolRunner process|start|lock PATH")
+default: fail("usage: SpoolRunner process|poison|start|verify|errors|lock PATH")
+}
+
+enum RequestScope {
+  @TaskLocal static var id: String?
 }
 
 enum SyncFailure: Error {

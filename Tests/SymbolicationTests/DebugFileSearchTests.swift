@@ -121,10 +121,31 @@ import Testing
     try workshop.write("tree/a/empty", "")
     try FileManager.default.createSymbolicLink(
       atPath: workshop.file("tree/a/b/link"), withDestinationPath: workshop.file("app.debug"))
-    let index = DebugDirectoryIndex(workshop.file("tree"))
+    let index = DebugDirectoryIndex(FilePath(workshop.file("tree")))
     #expect(index.byBuildID.count == 1)
     let found = search(directories: [workshop.file("tree")]).files(for: image(workshop))
     #expect(found.debugInformation?.path == workshop.file("tree/a/b/link"))
+  }
+
+  /// Names are bytes to the system: what is no UTF-8 in them is found by the walk and given by the command line.
+  @Test func namesThatAreNotUTF8() throws {
+    let workshop = try workshop(link: false)
+    let folder = FilePath(workshop.file("tree")).appending([0x64, 0xFF])
+    let file = folder.appending([0xFE, 0x1B])
+    #expect(mkdir(workshop.file("tree"), 0o700) == 0)
+    #expect(folder.withCString { mkdir($0, 0o700) } == 0)
+    #expect(workshop.file("app.debug").withCString { from in file.withCString { rename(from, $0) } } == 0)
+    let shown = workshop.file("tree/d\\xff/\\xfe\u{1b}")
+    #expect(search(directories: [workshop.file("tree")]).files(for: image(workshop)).debugInformation?.path == shown)
+    for search in [
+      DebugFileSearch(files: [file], directories: [], systemDirectory: nil),
+      DebugFileSearch(files: [], directories: [folder], systemDirectory: nil),
+    ] {
+      #expect(search.unreadableFiles.isEmpty && search.unreadableDirectories.isEmpty)
+      #expect(search.files(for: image(workshop)).debugInformation?.path == shown)
+    }
+    let missing = DebugFileSearch(files: [file], directories: [folder.appending("no"), file], systemDirectory: nil)
+    #expect(missing.unreadableDirectories.map(\.path) == [workshop.file("tree/d\\xff/no"), shown])
   }
 
   @Test func otherBuildIsRefusedAndNamed() throws {

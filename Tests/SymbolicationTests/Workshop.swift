@@ -1,25 +1,15 @@
 import CrashModel
 import Foundation
 import Symbolication
+import TestSupport
 import Testing
 
 /// A temporary directory in which a test compiles its programs; removed with the object.
 final class Workshop: Sendable {
-  let path: String
+  private let directory: TemporaryDirectory
+  var path: String { directory.path }
 
-  init() throws {
-    let parent = NSTemporaryDirectory()
-    var template = Array((parent + (parent.hasSuffix("/") ? "" : "/") + "symbolication-XXXXXX").utf8CString)
-    guard mkdtemp(&template) != nil else { throw Failure(text: "mkdtemp: errno \(errno)") }
-    path = template.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
-  }
-
-  deinit { try? FileManager.default.removeItem(atPath: path) }
-
-  struct Failure: Error, CustomStringConvertible {
-    var text: String
-    var description: String { text }
-  }
+  init() throws { directory = try TemporaryDirectory("symbolication") }
 
   func file(_ name: String) -> String { path + "/" + name }
 
@@ -39,41 +29,27 @@ final class Workshop: Sendable {
 
   @discardableResult
   func run(_ tool: String, _ arguments: [String], input: String? = nil) throws -> String {
-    let process = Process()
     // The Swift compiler leaves empty folders where it puts its temporary files.
-    process.environment = ProcessInfo.processInfo.environment.merging(["TMPDIR": path]) { $1 }
-    process.executableURL = URL(fileURLWithPath: try Workshop.locate(tool))
-    process.arguments = arguments
-    process.currentDirectoryURL = URL(fileURLWithPath: path)
-    // Files, not pipes: a tool that writes much to both would wait for us while we wait for it.
-    let name = file(".run-" + UUID().uuidString)
-    for suffix in [".in", ".out", ".err"] {
-      try Data((suffix == ".in" ? input ?? "" : "").utf8).write(to: URL(fileURLWithPath: name + suffix))
+    var process = ChildProcess(
+      [try Workshop.locate(tool)] + arguments, environment: ["TMPDIR": path], directory: path)
+    process.input = Array((input ?? "").utf8)
+    let outcome = try process.run()
+    guard outcome.status == .exited(0) else {
+      throw ChildProcess.LaunchFailure(
+        description: "\(tool) \(arguments.joined(separator: " ")): \(outcome.status): \(outcome.errorText)")
     }
-    process.standardInput = FileHandle(forReadingAtPath: name + ".in")
-    process.standardOutput = FileHandle(forWritingAtPath: name + ".out")
-    process.standardError = FileHandle(forWritingAtPath: name + ".err")
-    try process.run()
-    process.waitUntilExit()
-    let output = String(decoding: try Data(contentsOf: URL(fileURLWithPath: name + ".out")), as: UTF8.self)
-    let errors = String(decoding: try Data(contentsOf: URL(fileURLWithPath: name + ".err")), as: UTF8.self)
-    for suffix in [".in", ".out", ".err"] { try? FileManager.default.removeItem(atPath: name + suffix) }
-    guard process.terminationReason == .exit, process.terminationStatus == 0 else {
-      throw Failure(
-        text: "\(tool) \(arguments.joined(separator: " ")) ended with \(process.terminationStatus): \(errors)")
-    }
-    return output
+    return outcome.text
   }
 
   static func exists(_ tool: String) -> Bool { (try? locate(tool)) != nil }
 
   static func locate(_ tool: String) throws -> String {
     if tool.hasPrefix("/") { return tool }
-    for directory in (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":") {
+    for directory in (Foundation.ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":") {
       let path = directory + "/" + tool
       if access(String(path), X_OK) == 0 { return String(path) }
     }
-    throw Failure(text: "\(tool) is not in PATH")
+    throw ChildProcess.LaunchFailure(description: "\(tool) is not in PATH")
   }
 
   /// A tool of the Swift toolchain, which lies beside `swiftc` and need not be in `PATH`.

@@ -43,13 +43,15 @@ enum crash_record_section_type {
   CRASH_SECTION_IMAGES = 4,       ///< struct crash_record_image[], start; completed at the crash
   CRASH_SECTION_PATHS = 5,        ///< bytes, the images' paths
   CRASH_SECTION_SIGNAL = 6,       ///< struct crash_record_signal, at the crash
-  CRASH_SECTION_THREADS = 7,      ///< struct crash_record_thread[], at the crash; the crashed one first
-  CRASH_SECTION_FRAMES = 8,       ///< struct crash_record_frame[], at the crash
-  CRASH_SECTION_REGISTERS = 9,    ///< struct crash_record_registers[], at the crash
+  CRASH_SECTION_THREADS = 7,      ///< struct crash_record_thread, at the crash: the one that crashed
+  CRASH_SECTION_FRAMES = 8,       ///< struct crash_record_frame[], at the crash: of that thread
+  CRASH_SECTION_REGISTERS = 9,    ///< struct crash_record_registers, at the crash: of that thread
   CRASH_SECTION_MESSAGES = 10,    ///< struct crash_record_message[], at the crash, redacted
   CRASH_SECTION_NOTES = 11,       ///< struct crash_record_note[], what the handler met on its way
-  CRASH_SECTION_ASYNC_CHAINS = 12,    ///< reserved: candidate chains of awaiting callers
-  CRASH_SECTION_TASKS = 13,           ///< reserved: task id, name, registered task locals
+  CRASH_SECTION_TASK = 12,             ///< struct crash_record_task, at the crash: the Swift task that crashed
+  CRASH_SECTION_OTHER_THREADS = 13,    ///< struct crash_record_thread[], at the crash, after the crashed one is sealed
+  CRASH_SECTION_OTHER_FRAMES = 14,     ///< struct crash_record_frame[]: of those threads
+  CRASH_SECTION_OTHER_REGISTERS = 15,  ///< struct crash_record_registers[]: of the first of those threads
 };
 
 /// `commit` word of a section. Anything else than these two is a torn or foreign section.
@@ -252,8 +254,10 @@ enum {
 };
 #define CRASH_RECORD_NO_REGISTERS 0xffffffffu
 
-/// Section THREADS. Frames `first_frame ..< first_frame + top_count` are the innermost ones, the `bottom_count` frames
-/// behind them the outermost ones; `depth` counts those between them too.
+/// Sections THREADS and OTHER_THREADS. Frames `first_frame ..< first_frame + top_count` are the innermost ones, the
+/// `bottom_count` frames behind them the outermost ones; `depth` counts those between them too. Behind both come
+/// `async_count` frames of callers that await, which belong behind the first `async_position` frames of the stack: what is
+/// further out there is the runtime's work on the task.
 struct crash_record_thread {
   uint32_t id;  ///< kernel thread id
   uint32_t flags;
@@ -263,10 +267,30 @@ struct crash_record_thread {
   uint32_t first_frame;
   uint32_t top_count;
   uint32_t bottom_count;
+  uint32_t async_count;
+  uint32_t async_position;
   uint32_t reserved;
   char name[16];  ///< NUL-padded
 };
-_Static_assert(sizeof(struct crash_record_thread) == 56, "on disk");
+_Static_assert(sizeof(struct crash_record_thread) == 64, "on disk");
+
+#define CRASH_RECORD_TASK_LOCAL_COUNT 8u
+struct crash_record_task_local {
+  uint16_t name_length;
+  uint16_t value_length;
+  char name[60];
+  char value[192];  ///< redacted
+};
+/// Section TASK.
+struct crash_record_task {
+  uint64_t id;
+  uint16_t name_length;
+  uint16_t local_count;
+  uint32_t reserved;
+  char name[128];  ///< redacted
+  struct crash_record_task_local locals[CRASH_RECORD_TASK_LOCAL_COUNT];
+};
+_Static_assert(sizeof(struct crash_record_task) == 144 + 8 * 256, "on disk");
 
 /// What kind of address a frame has (DESIGN: the look-up adjustment follows from it).
 enum crash_record_frame_kind {
@@ -328,9 +352,10 @@ _Static_assert(sizeof(struct crash_record_message) == 4096, "on disk");
 enum crash_record_note_kind {
   CRASH_NOTE_STAGE_FAULT = 1,     ///< `stage` died with signal `value` at `address`; the next stage went on
   CRASH_NOTE_SECOND_CRASH = 2,    ///< thread `value` crashed too, with signal `stage`, at pc `address`
-  CRASH_NOTE_HANDLER_REPLACED = 3,///< reserved
+  CRASH_NOTE_HANDLER_REPLACED = 3,///< somebody put the handler at `address` in front of ours for signal `stage`
   CRASH_NOTE_IMAGES_FULL = 4,     ///< `value` images found no room
   CRASH_NOTE_WALK_ENDED = 5,      ///< why the walk of thread `value` ended: enum crash_record_walk_end in `stage`
+  CRASH_NOTE_THREADS_OVER_CAP = 7,  ///< `value` threads found no room
   CRASH_NOTE_HOST_HANDLER = 6,    ///< the host's own handler at `address` got signal `stage` after the record was complete
 };
 /// Why the walk of a stack ended.

@@ -82,6 +82,19 @@ enum {
   CRASH_THREAD_NAME_OFFSET = offsetof(struct crash_record_thread, name),
   CRASH_THREAD_NAME_SIZE = sizeof(((struct crash_record_thread *)0)->name),
 
+  CRASH_TASK_SIZE = sizeof(struct crash_record_task),
+  CRASH_TASK_NAME_LENGTH_OFFSET = offsetof(struct crash_record_task, name_length),
+  CRASH_TASK_LOCAL_COUNT_OFFSET = offsetof(struct crash_record_task, local_count),
+  CRASH_TASK_NAME_OFFSET = offsetof(struct crash_record_task, name),
+  CRASH_TASK_NAME_SIZE = sizeof(((struct crash_record_task *)0)->name),
+  CRASH_TASK_LOCALS_OFFSET = offsetof(struct crash_record_task, locals),
+  CRASH_TASK_LOCAL_SIZE = sizeof(struct crash_record_task_local),
+  CRASH_TASK_LOCAL_VALUE_LENGTH_OFFSET = offsetof(struct crash_record_task_local, value_length),
+  CRASH_TASK_LOCAL_NAME_OFFSET = offsetof(struct crash_record_task_local, name),
+  CRASH_TASK_LOCAL_NAME_SIZE = sizeof(((struct crash_record_task_local *)0)->name),
+  CRASH_TASK_LOCAL_VALUE_OFFSET = offsetof(struct crash_record_task_local, value),
+  CRASH_TASK_LOCAL_VALUE_SIZE = sizeof(((struct crash_record_task_local *)0)->value),
+
   CRASH_IMAGE_BUILD_ID_OFFSET = offsetof(struct crash_record_image, build_id),
 };
 _Static_assert(offsetof(struct crash_record_text64, bytes) == offsetof(struct crash_record_text256, bytes),

@@ -96,29 +96,46 @@ extension CrashRecord {
       if value.registers != CRASH_RECORD_NO_REGISTERS {
         thread.registers = decodeRegisters(registers, index: Int(clamping: value.registers))
       }
-      let top = Int(clamping: value.top_count)
-      let bottom = Int(clamping: value.bottom_count)
-      let (wanted, overflow) = top.addingReportingOverflow(bottom)
-      let kept = overflow ? 0 : min(wanted, budget)
-      let decoded = decodeFrames(frames, first: Int(clamping: value.first_frame), count: kept)
+      // 32 bits each, so that sums and differences fit.
+      let top = Int(value.top_count)
+      let bottom = Int(value.bottom_count)
+      let wanted = top + bottom + Int(value.async_count)
+      let decoded = decodeFrames(frames, first: Int(value.first_frame), count: min(wanted, budget))
       budget -= decoded.count
-      if decoded.count < wanted || overflow {
+      if decoded.count < wanted {
         notes.append("Thread \(value.id) lost \(wanted - decoded.count) of its frames.")
         thread.status = .partial
       }
       thread.frames = decoded.prefix(top).map(Frame.captured)
-      let (omitted, negative) = value.depth.subtractingReportingOverflow(UInt64(clamping: wanted))
+      let (omitted, negative) = value.depth.subtractingReportingOverflow(UInt64(top + bottom))
       if omitted > 0, !negative, !thread.frames.isEmpty { thread.frames.append(.omitted(count: omitted)) }
-      thread.frames += decoded.dropFirst(top).map(Frame.captured)
+      thread.frames += decoded.dropFirst(top).prefix(bottom).map(Frame.captured)
+      let callers = decoded.dropFirst(top + bottom).map(Frame.captured)
+      thread.frames.insert(
+        contentsOf: callers, at: Self.index(ofFrame: UInt64(value.async_position), in: thread.frames))
       if value.flags & UInt32(CRASH_THREAD_DEPTH_CAPPED) != 0 {
         notes.append("The stack of thread \(value.id) is deeper than the walk went: \(value.depth) frames at least.")
       }
       threads.append(thread)
     }
-    guard threads.isEmpty else { return }
+  }
 
-    // The handler died before it sealed the threads. The registers were stored first, and their pc is the one frame that
-    // every crash has.
+  /// Where the frame behind the first `position` ones of a stack is, or would be.
+  private static func index(ofFrame position: UInt64, in frames: [Frame]) -> Int {
+    var passed: UInt64 = 0
+    for (index, frame) in frames.enumerated() {
+      if passed >= position { return index }
+      switch frame {
+      case .omitted(let count): passed = passed.addingReportingOverflow(count).partialValue
+      default: passed += 1
+      }
+    }
+    return frames.count
+  }
+
+  /// The handler died before it sealed the thread that crashed. The registers were stored first, and their pc is the one
+  /// frame that every crash has.
+  mutating func placeCrashedThread(registers: RecordBytes?) {
     let values = decodeRegisters(registers, index: 0)
     guard !values.isEmpty else { return }
     var thread = ThreadInfo(id: crashThread, crashed: true, status: .partial, registers: values)
@@ -128,6 +145,29 @@ extension CrashRecord {
       ]
     }
     threads = [thread]
+  }
+
+  mutating func decodeTask(_ section: RecordBytes?) {
+    guard let section, section.count >= CRASH_TASK_SIZE, let id: UInt64 = section.load(0) else { return }
+    func text(_ length: Int, _ bytes: Int, _ size: Int) -> String? {
+      let count: UInt16 = section.load(length) ?? 0
+      guard count > 0, Int(count) <= size else { return nil }
+      return section.text(bytes, Int(count))
+    }
+    var task = TaskInfo(id: id)
+    task.name = text(CRASH_TASK_NAME_LENGTH_OFFSET, CRASH_TASK_NAME_OFFSET, CRASH_TASK_NAME_SIZE)
+    let count: UInt16 = section.load(CRASH_TASK_LOCAL_COUNT_OFFSET) ?? 0
+    for index in 0..<min(Int(count), Int(CRASH_RECORD_TASK_LOCAL_COUNT)) {
+      let row = CRASH_TASK_LOCALS_OFFSET + index * CRASH_TASK_LOCAL_SIZE
+      if let name = text(row, row + CRASH_TASK_LOCAL_NAME_OFFSET, CRASH_TASK_LOCAL_NAME_SIZE),
+        let value = text(
+          row + CRASH_TASK_LOCAL_VALUE_LENGTH_OFFSET, row + CRASH_TASK_LOCAL_VALUE_OFFSET,
+          CRASH_TASK_LOCAL_VALUE_SIZE)
+      {
+        task.locals.append(Tag(key: name, value: value))
+      }
+    }
+    self.task = task
   }
 
   private func decodeRegisters(_ section: RecordBytes?, index: Int) -> [ThreadInfo.Register] {
@@ -201,6 +241,11 @@ extension CrashRecord {
         notes.append(
           "The program's own handler for \(Self.signalName(UInt64(note.stage))) at \(Address(rawValue: note.address)) got "
             + "the signal after this report was taken; it may have recovered from it.")
+      case CRASH_NOTE_HANDLER_REPLACED:
+        notes.append(
+          "Somebody replaced the handler for \(Self.signalName(UInt64(note.stage))) after the start, by "
+            + "\(Address(rawValue: note.address)): crashes by that signal are only seen where it calls ours.")
+      case CRASH_NOTE_THREADS_OVER_CAP: notes.append("\(note.value) further threads found no room in the record.")
       case CRASH_NOTE_IMAGES_FULL: notes.append("\(note.value) images found no room in the record.")
       case CRASH_NOTE_WALK_ENDED:
         if let reason = Self.walkEnd(note.stage) {
@@ -221,7 +266,9 @@ extension CrashRecord {
     case 2: "walking the stack"
     case 3: "copying the messages"
     case 4: "completing the images"
-    case 5: "sealing the threads"
+    case 5: "sealing the thread that crashed"
+    case 6: "describing the task"
+    case 7: "capturing the other threads"
     default: "in stage \(stage)"
     }
   }

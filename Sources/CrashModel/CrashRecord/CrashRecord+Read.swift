@@ -74,24 +74,10 @@ extension CrashRecord {
     runID = Array((file.slice(CRASH_HEADER_RUN_ID_OFFSET, 16) ?? file).buffer.prefix(16))
     reportEntropy = Array((file.slice(CRASH_HEADER_REPORT_ENTROPY_OFFSET, 16) ?? file).buffer.prefix(16))
     machine = word(CRASH_HEADER_ARCHITECTURE_OFFSET)
-    runState =
-      switch crash_record_run_state(rawValue: word(CRASH_HEADER_RUN_STATE_OFFSET)) {
-      case CRASH_RUN_STARTING: .starting
-      case CRASH_RUN_ALIVE: .alive
-      case CRASH_RUN_EXITED: .exited
-      case CRASH_RUN_STOPPED: .stopped
-      case let other: .unknown(other.rawValue)
-      }
-    let crashState: CrashState =
-      switch crash_record_crash_state(rawValue: word(CRASH_HEADER_CRASH_STATE_OFFSET)) {
-      case CRASH_STATE_NONE: .none
-      case CRASH_STATE_CAPTURING: .capturing
-      case CRASH_STATE_COMPLETE: .complete
-      case let other: .unknown(other.rawValue)
-      }
-    self.crashState = crashState
-    let thread = word(CRASH_HEADER_CRASH_THREAD_OFFSET)
-    crashThread = thread == 0 ? nil : thread
+    let end = RunEnd(header: file)
+    runState = end.runState
+    crashState = end.crashState
+    crashThread = end.crashThread
     tags = []
     breadcrumbs = []
     threads = []
@@ -119,11 +105,54 @@ extension CrashRecord {
     if crashState != .none {
       decodeSignal(sections[CRASH_SECTION_SIGNAL.rawValue])
       decodeMessages(sections[CRASH_SECTION_MESSAGES.rawValue])
+      decodeTask(sections[CRASH_SECTION_TASK.rawValue])
       decodeThreads(
         sections[CRASH_SECTION_THREADS.rawValue], frames: sections[CRASH_SECTION_FRAMES.rawValue],
         registers: sections[CRASH_SECTION_REGISTERS.rawValue])
+      if threads.isEmpty { placeCrashedThread(registers: sections[CRASH_SECTION_REGISTERS.rawValue]) }
+      decodeThreads(
+        sections[CRASH_SECTION_OTHER_THREADS.rawValue], frames: sections[CRASH_SECTION_OTHER_FRAMES.rawValue],
+        registers: sections[CRASH_SECTION_OTHER_REGISTERS.rawValue])
     }
     isIntact = notes.isEmpty
     if crashState != .none { decodeNotes(sections[CRASH_SECTION_NOTES.rawValue]) }
+  }
+
+  /// How a run stood when its record was last written to: a few words of the header, read without touching anything else.
+  package struct RunEnd: Hashable, Sendable {
+    package let runState: RunState
+    package let crashState: CrashState
+    /// Kernel id of the thread whose handler wrote the record.
+    package let crashThread: UInt32?
+
+    /// - Returns: nil where the bytes do not begin with a header that can be trusted.
+    package init?(bytes: [UInt8]) {
+      let end = bytes.withUnsafeBytes { buffer in
+        (try? Header(RecordBytes(buffer))).map { RunEnd(header: $0.file) }
+      }
+      guard let end else { return nil }
+      self = end
+    }
+
+    fileprivate init(header file: RecordBytes) {
+      func word(_ offset: Int) -> UInt32 { file.load(offset) ?? 0 }
+      runState =
+        switch crash_record_run_state(rawValue: word(CRASH_HEADER_RUN_STATE_OFFSET)) {
+        case CRASH_RUN_STARTING: .starting
+        case CRASH_RUN_ALIVE: .alive
+        case CRASH_RUN_EXITED: .exited
+        case CRASH_RUN_STOPPED: .stopped
+        case let other: .unknown(other.rawValue)
+        }
+      crashState =
+        switch crash_record_crash_state(rawValue: word(CRASH_HEADER_CRASH_STATE_OFFSET)) {
+        case CRASH_STATE_NONE: .none
+        case CRASH_STATE_CAPTURING: .capturing
+        case CRASH_STATE_COMPLETE: .complete
+        case let other: .unknown(other.rawValue)
+        }
+      let thread = word(CRASH_HEADER_CRASH_THREAD_OFFSET)
+      crashThread = thread == 0 ? nil : thread
+    }
   }
 }

@@ -15,6 +15,7 @@ extension CrashRecord {
     report.environment = environment
     report.runID = runIDText
     report.operation = operation
+    report.task = task
     report.userID = userID
     report.tags = tags
     report.breadcrumbs = breadcrumbs

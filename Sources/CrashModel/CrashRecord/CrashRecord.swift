@@ -70,6 +70,8 @@ public struct CrashRecord: Hashable, Sendable {
   public internal(set) var crashTime: Timestamp?
   /// The crashed one first.
   public internal(set) var threads: [ThreadInfo]
+  /// The Swift task that crashed.
+  public internal(set) var task: TaskInfo?
   public internal(set) var images: [Image]
   public internal(set) var messages: [Message]
   /// What went wrong while the record was written or read, as sentences.

@@ -12,10 +12,12 @@ struct SectionTable {
   init(file: RecordBytes, count: Int, crashed: Bool) {
     let rowSize = MemoryLayout<crash_record_section>.size
     var taken: [(range: Range<UInt64>, type: UInt32)] = []
+    var listed: Set<UInt32> = []
     for index in 0..<min(count, Int(CRASH_RECORD_MAX_SECTIONS)) {
       guard let row: crash_record_section = file.load(CRASH_HEADER_SECTIONS_OFFSET + index * rowSize)
       else { break }
       guard let name = Self.name(row.type) else { continue }
+      listed.insert(row.type)
       guard row.commit == CRASH_SECTION_COMMITTED else {
         if row.commit != CRASH_SECTION_OPEN {
           notes.append("The section \(name) is damaged: its commit word is \(Hex.prefixed(UInt64(row.commit))).")
@@ -56,6 +58,12 @@ struct SectionTable {
       taken.append((row.offset..<end, row.type))
       sections[row.type] = bytes
     }
+    // Every writer of this version lists all of these, used or not. A row whose type was damaged looks like that of a
+    // section that is not known here, and what it held would be missed in silence.
+    for type in CRASH_SECTION_PROCESS.rawValue...CRASH_SECTION_NOTES.rawValue where !listed.contains(type) {
+      guard crashed || Self.isWrittenAtStart(type), let name = Self.name(type) else { continue }
+      notes.append("The section \(name) is missing.")
+    }
   }
 
   /// The bytes of a section of the type `CRASH_SECTION_…`; nil where it is missing or not to be trusted.
@@ -75,6 +83,10 @@ struct SectionTable {
     case CRASH_SECTION_REGISTERS: "registers"
     case CRASH_SECTION_MESSAGES: "messages"
     case CRASH_SECTION_NOTES: "notes"
+    case CRASH_SECTION_TASK: "task"
+    case CRASH_SECTION_OTHER_THREADS: "other threads"
+    case CRASH_SECTION_OTHER_FRAMES: "other frames"
+    case CRASH_SECTION_OTHER_REGISTERS: "other registers"
     default: nil
     }
   }

@@ -43,6 +43,7 @@ extension CrashReport {
     writer.member("environment", environment)
     writer.member("run_id", runID)
     writer.member("operation", operation)
+    if let task { writer.task(task) }
     writer.member("user_id", userID)
     writer.tags(tags)
     writer.array("breadcrumbs", breadcrumbs) { $0.breadcrumb($1) }
@@ -121,10 +122,19 @@ extension JSONWriter {
     endObject()
   }
 
+  fileprivate mutating func task(_ task: TaskInfo) {
+    key("task")
+    beginObject()
+    member("id", task.id)
+    member("name", task.name)
+    tags(task.locals, key: "locals")
+    endObject()
+  }
+
   /// An object. A key that was set twice is written once, with its last value: parsers differ on the second one.
-  fileprivate mutating func tags(_ tags: [Tag]) {
+  fileprivate mutating func tags(_ tags: [Tag], key name: StaticString = "tags") {
     guard !tags.isEmpty else { return }
-    key("tags")
+    key(name)
     beginObject()
     var lastValues = Dictionary(tags.map { ($0.key, $0.value) }, uniquingKeysWith: { $1 })
     for tag in tags {

@@ -1,8 +1,8 @@
 /// Writes JSON as bytes, front to back, without an intermediate tree.
 ///
 /// Commas and, when asked for, line breaks are placed by the writer; the caller keeps `begin` and `end` in balance and
-/// writes a key before each value of an object. The output is valid UTF-8, and holds no control character that a
-/// terminal would act on: U+0000...U+001F (as RFC 8259 demands), and U+007F...U+009F besides.
+/// writes a key before each value of an object. The output is valid UTF-8, and holds nothing that would fool whoever looks
+/// at it in a terminal: besides U+0000...U+001F (as RFC 8259 demands), `HiddenScalars` are written as escapes.
 ///
 /// A value type: not to be shared between threads while it is written to.
 ///
@@ -168,9 +168,15 @@ public struct JSONWriter: Sendable {
     var index = 0
     while index < text.count {
       let byte = text[index]
-      // 0xC2 leads U+0080...U+00BF, of which the first 32 are the C1 controls.
-      let isC1 = byte == 0xC2 && index + 1 < text.count && text[index + 1] < 0xA0
-      guard byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") || byte == 0x7F || isC1 else {
+      var length = 1
+      var scalar = UInt32(byte)
+      if byte >= 0x80 {
+        (scalar, length) = Self.scalar(in: text, at: index)
+        guard HiddenScalars.contains(scalar) else {
+          index += length
+          continue
+        }
+      } else if byte >= 0x20, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\"), byte != 0x7F {
         index += 1
         continue
       }
@@ -183,20 +189,37 @@ public struct JSONWriter: Sendable {
       case 0x0A: bytes.append(UInt8(ascii: "n"))
       case 0x0C: bytes.append(UInt8(ascii: "f"))
       case 0x0D: bytes.append(UInt8(ascii: "r"))
-      case 0xC2:
-        unicodeEscape(text[index + 1])
-        index += 1
-      default: unicodeEscape(byte)
+      default:
+        if scalar < 0x1_0000 {
+          unicodeEscape(scalar)
+        } else {
+          // JSON's escapes are UTF-16.
+          unicodeEscape(0xD800 + ((scalar - 0x1_0000) >> 10))
+          bytes.append(UInt8(ascii: "\\"))
+          unicodeEscape(0xDC00 + ((scalar - 0x1_0000) & 0x3FF))
+        }
       }
-      index += 1
+      index += length
       runStart = index
     }
     bytes.append(contentsOf: text[runStart...])
   }
 
-  private mutating func unicodeEscape(_ value: UInt8) {
-    bytes.append(contentsOf: "u00".utf8)
-    for digit in [value >> 4, value & 15] {
+  /// The scalar that begins with a byte of at least 0x80, and its length. The bytes come from a `String` and so are valid
+  /// UTF-8; the end is looked at nevertheless, as it costs nothing beside the rest.
+  private static func scalar(in text: UnsafeBufferPointer<UInt8>, at index: Int) -> (value: UInt32, length: Int) {
+    let lead = text[index]
+    let length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4
+    guard index + length <= text.count else { return (0xFFFD, 1) }
+    var value = UInt32(lead) & (length == 2 ? 0x1F : length == 3 ? 0x0F : 0x07)
+    for byte in text[index + 1..<index + length] { value = value << 6 | UInt32(byte & 0x3F) }
+    return (value, length)
+  }
+
+  private mutating func unicodeEscape(_ value: UInt32) {
+    bytes.append(UInt8(ascii: "u"))
+    for shift in [12, 8, 4, 0] {
+      let digit = UInt8(truncatingIfNeeded: value >> UInt32(shift)) & 15
       bytes.append(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10)
     }
   }

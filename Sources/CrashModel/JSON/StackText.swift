@@ -17,7 +17,7 @@ extension CrashReport {
         line += frame.function ?? place(of: frame.captured)
         if let file = frame.file {
           line += " at \(file)"
-          if let number = frame.line { line += ":\(number)" }
+          if let number = frame.line, number > 0 { line += ":\(number)" }
         }
       case .captured(let frame): line += place(of: frame)
       case .omitted(let count): line += "(\(count) frames not kept)"

@@ -35,8 +35,10 @@ extension Timestamp {
     return text
   }
 
-  /// Reads RFC 3339: any number of digits of a second (nanoseconds are kept), `Z` or an offset; a leap second counts as
-  /// the first moment of the next minute.
+  /// Reads RFC 3339: any number of digits of a second (nanoseconds are kept), `Z` or an offset.
+  ///
+  /// A leap second (`:60`) is taken where one can be, in the last minute of a month in UTC, whatever the offset makes of
+  /// it; as in POSIX time, it is the first second of the next day.
   ///
   /// - Returns: nil for anything else, for dates that no calendar has, and for those that 64 bits of nanoseconds do not
   ///   reach (before September 1677, after April 2262).
@@ -69,6 +71,10 @@ extension Timestamp {
     // Seconds of four-digit years are far from the limits of 64 bits; their nanoseconds are not.
     let days = CivilDate(year: year, month: month, day: day).daysSince1970
     let seconds = days * Self.secondsPerDay + hour * 3_600 + minute * 60 + second - offset
+    if second == 60 {
+      let (day, rest) = seconds.quotientAndRemainder(dividingBy: Self.secondsPerDay)
+      guard rest == 0, CivilDate(daysSince1970: day).day == 1 else { return nil }
+    }
     // The product may lie just below the range and the sum in it, so the last second before 1970 is borrowed.
     let (whole, borrowed) =
       seconds < 0 ? (seconds + 1, nanoseconds - Self.nanosecondsPerSecond) : (seconds, nanoseconds)

@@ -76,7 +76,7 @@ public enum CanonicalName {
     var text = Substring(name)
     if let at = text.firstIndex(of: "@"), at > text.startIndex { text = text[..<at] }  // GLIBC_2.34
     if let clone = text.range(of: " [clone") { text = text[..<clone.lowerBound] }
-    text = withoutCloneSuffixes(text)
+    text = withoutCloneSuffixes(withoutInternalAlias(text))
     var plain = dropArguments(text)
     for variant in ["_avx", "_sse", "_evex", "_erms", "_ssse3", "_unaligned"] {
       if plain.hasPrefix("__") || plain.hasPrefix("mem") || plain.hasPrefix("str"),
@@ -90,6 +90,12 @@ public enum CanonicalName {
     plain = plain.replacingNumberedLambdas()
     if plain.hasPrefix("non-virtual thunk to ") || plain.hasPrefix("virtual thunk to ") { return nil }
     return plain.isEmpty ? nil : plain
+  }
+
+  /// `__GI_raise` is how glibc calls its own `raise`: two names of one function, of which a symbol table gives either.
+  static func withoutInternalAlias(_ text: Substring) -> Substring {
+    let prefix = "__GI_"
+    return text.hasPrefix(prefix) && text.utf8.count > prefix.utf8.count ? text.dropFirst(prefix.utf8.count) : text
   }
 
   private static let cloneSuffixes: Set<Substring> = [

@@ -18,6 +18,9 @@ public struct FrameClass: Hashable, Sendable {
   public var name: String?
   /// The rule that decided, in words.
   public var rule: String
+  /// The frame has no name, and lies in an image of the application of which no frame has debug information: it is one
+  /// of the application's as far as anybody can tell, and stands for itself by its offset.
+  public var isNamelessApplication = false
 }
 
 /// Decides the classes of a stack's frames.
@@ -27,13 +30,18 @@ struct FrameClassifier {
   let images: [Image]
   /// Images in which some frame has debug information: there a function without any is nobody's.
   let describedImages: Set<Int>
+  /// Images that the application brought along.
+  let applicationImages: Set<Int>
+  let hasStaticRuntime: Bool
   let names: NameCache
 
-  init(applicationModules: Set<String>, images: [Image], frames: [SymbolicatedFrame], names: NameCache) {
+  init(applicationModules: Set<String>, report: CrashReport, frames: [SymbolicatedFrame], names: NameCache) {
     self.applicationModules = applicationModules
     self.names = names
-    self.images = images
+    images = report.images
     describedImages = Set(frames.filter(\.hasDebugInformation).compactMap(\.captured.imageIndex))
+    applicationImages = Set(Set(frames.compactMap(\.captured.imageIndex)).filter(report.isApplicationImage))
+    hasStaticRuntime = report.hasStaticRuntime
   }
 
   /// Modules of the toolchain.
@@ -65,16 +73,9 @@ struct FrameClassifier {
     "qsort_r",
     "__tls_get_addr", "_dl_fini", "tcache_thread_shutdown", "arena_thread_freeres", "__exit_thread",
   ]
-  private static let systemFolders = ["/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"]
-  private static let systemImages = [
-    "libc.", "libc-", "libm.", "libm-", "libpthread", "libdl.", "libdl-", "libstdc++", "libgcc_s", "ld-linux", "ld-",
-    "linux-vdso", "libswift", "lib_", "libdispatch", "libBlocksRuntime", "libFoundation", "libc++", "libjemalloc",
-    "libtcmalloc", "libasan", "libtsan",
-  ]
-
   func classify(_ frame: SymbolicatedFrame, caller: SymbolicatedFrame?) -> FrameClass {
     guard let raw = frame.rawFunction ?? frame.function, !raw.isEmpty else {
-      return FrameClass(kind: .unknown, name: nil, rule: "no symbol")
+      return classifyNameless(frame)
     }
     let function = frame.function ?? Demangler.simplified(raw) ?? raw
     if raw.hasPrefix(runtimeFailurePrefix) || function.hasPrefix(runtimeFailurePrefix) {
@@ -83,6 +84,17 @@ struct FrameClassifier {
     return SwiftName.isSwift(raw)
       ? classifySwift(frame, raw: raw, function: function, caller: caller)
       : classifyC(frame, raw: raw, function: function)
+  }
+
+  private func classifyNameless(_ frame: SymbolicatedFrame) -> FrameClass {
+    guard let index = frame.captured.imageIndex, applicationImages.contains(index), !describedImages.contains(index)
+    else { return FrameClass(kind: .unknown, name: nil, rule: "no symbol") }
+    return hasStaticRuntime
+      ? FrameClass(
+        kind: .unknown, name: nil, rule: "no symbol, in an image that may hold the runtime too",
+        isNamelessApplication: true)
+      : FrameClass(
+        kind: .app, name: nil, rule: "no symbol, in an image of the application", isNamelessApplication: true)
   }
 
   private func classifySwift(
@@ -131,7 +143,7 @@ struct FrameClassifier {
 
   private func classifyC(_ frame: SymbolicatedFrame, raw: String, function: String) -> FrameClass {
     let name = names.parts(rawFunction: raw, function: function).canonical
-    if let index = frame.captured.imageIndex, images.indices.contains(index), isSystem(images[index]) {
+    if let index = frame.captured.imageIndex, images.indices.contains(index), images[index].isSystem {
       return FrameClass(kind: .runtime, name: name, rule: "image \(images[index].name) of the system")
     }
     // A static function of the runtime has its own name behind `_ZL…`: the canonical one tells.
@@ -161,11 +173,6 @@ struct FrameClassifier {
 
   private func isDescribed(_ frame: SymbolicatedFrame) -> Bool {
     frame.captured.imageIndex.map(describedImages.contains) ?? false
-  }
-
-  private func isSystem(_ image: Image) -> Bool {
-    Self.systemFolders.contains { image.path.hasPrefix($0) } || image.path.utf8Contains("/usr/lib/swift/")
-      || Self.systemImages.contains { image.name.hasPrefix($0) }
   }
 }
 

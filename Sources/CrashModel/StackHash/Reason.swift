@@ -182,7 +182,7 @@ extension Reason {
   ///
   /// - Parameter functions: linker names, innermost first.
   init?(endingFunctions functions: some Sequence<String>) {
-    for function in functions {
+    for function in functions.lazy.map({ CanonicalName.withoutInternalAlias(Substring($0)) }) {
       if let found = Self.endings.first(where: { function.hasPrefix($0.0) }) {
         self = found.1
         return

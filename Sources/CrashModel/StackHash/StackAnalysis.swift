@@ -2,7 +2,7 @@
 public struct StackAnalysis: Sendable {
   public var reason: Reason
   public var hash: StackHash
-  /// The function that is taken for the bug's place; nil where there are no names.
+  /// The function that is taken for the bug's place; nil where not even its image is known.
   public var blame: Blame?
   /// The crashed thread's frames as the algorithm saw them, innermost first.
   public var frames: [ClassifiedFrame]
@@ -15,19 +15,28 @@ public struct StackAnalysis: Sendable {
     public var isBlamed = false
   }
 
-  /// The frames with `inApp` decided, in the order in which they came.
-  public var decidedFrames: [SymbolicatedFrame] {
-    frames.map { entry in
-      var frame = entry.frame
-      frame.inApp = entry.frameClass.kind == .app
-      return frame
+  /// Writes whose code each frame runs into the report that was analysed.
+  public func decideOwnership(in report: inout CrashReport) {
+    guard let thread = report.crashedThreadIndex, report.threads.indices.contains(thread) else { return }
+    let positions = report.threads[thread].frames.indices.filter { report.threads[thread].frames[$0].captured != nil }
+    // Both ends of a deep stack were analysed, in their order. What stands between them is most often a recursion: the
+    // same frames again.
+    let top = positions.count == frames.count ? frames.count : min(frames.count, StackHasher.topLimit)
+    let same = Dictionary(frames.map { ($0.frame, $0.frameClass) }, uniquingKeysWith: { first, _ in first })
+    for (index, position) in positions.enumerated() {
+      guard case .symbolicated(var frame) = report.threads[thread].frames[position] else { continue }
+      let entry = index < top ? index : index - positions.count + frames.count
+      let isThere = frames.indices.contains(entry) && frames[entry].frame == frame
+      guard let decided = isThere ? frames[entry].frameClass : same[frame] else { continue }
+      frame.inApp = decided.kind == .app
+      report.threads[thread].frames[position] = .symbolicated(frame)
     }
   }
 }
 
 /// The function that a group of crashes is named after.
 public struct Blame: Hashable, Sendable {
-  /// Module and canonical name.
+  /// Module and canonical name; image and offset (`orderd+0x1a2b`) of code without a name.
   public var function: String
   public var file: String?
   public var line: Int?

@@ -21,7 +21,7 @@ public struct StackHasher: Sendable {
   public init(applicationModules: Set<String> = []) { self.applicationModules = applicationModules }
 
   // Enough for every recursion to show its cycle, and few enough to name.
-  private static let topLimit = 256
+  static let topLimit = 256
   private static let bottomLimit = 64
   // From the trap to the function that decided on it: `abort` alone takes four frames.
   private static let endingLimit = 8
@@ -43,21 +43,39 @@ public struct StackHasher: Sendable {
     let reason = reason(of: report, thread: thread, frames: frames, runtimeFailure: failure)
 
     let classifier = FrameClassifier(
-      applicationModules: applicationModules.union(ownModules(of: report)), images: report.images, frames: frames,
+      applicationModules: applicationModules.union(ownModules(of: report)), report: report, frames: frames,
       names: names)
-    let classes = frames.indices.map { index in
+    var classes = frames.indices.map { index in
       classifier.classify(frames[index], caller: index + 1 < frames.count ? frames[index + 1] : nil)
+    }
+    if let entry = threadEntry(of: frames, in: report), classes[entry].isNamelessApplication {
+      classes[entry] = FrameClass(kind: .runtime, name: nil, rule: "no symbol, where a thread begins")
     }
     var analysis = StackAnalysis(
       reason: reason, hash: StackHash(digits: "", quality: .offsets), blame: nil,
       frames: zip(frames, classes).map { StackAnalysis.ClassifiedFrame(frame: $0, frameClass: $1) })
-    let scope = report.service ?? report.process?.executable.map(lastComponent) ?? ""
+    let scope = report.service ?? (report.process?.executable == nil ? nil : report.executableName) ?? ""
     if reason == .stackOverflow {
       blameRecursion(&analysis, report: report, scope: scope)
     } else {
       blameFrame(&analysis, report: report, scope: scope)
     }
     return analysis
+  }
+
+  // The function that a thread begins in: `start_thread` and `clone3` of glibc stand outside of it. With the capture
+  // linked in it is always the capture's own, which is in the application's image; were it to blame, all crashes within
+  // the runtime's threads would be one bug.
+  private func threadEntry(of frames: [SymbolicatedFrame], in report: CrashReport) -> Int? {
+    let outer = frames.suffix(2)
+    let isLibc = outer.allSatisfy { frame in
+      frame.captured.imageIndex.map {
+        report.images.indices.contains($0)
+          && ["libc.", "libc-", "libpthread"].contains(where: report.images[$0].name.hasPrefix)
+      } ?? false
+    }
+    if frames.count > 2, isLibc { return frames.count - 3 }
+    return frames.lastIndex { $0.rawFunction == "start_thread" }.flatMap { $0 > 0 ? $0 - 1 : nil }
   }
 
   private func reason(
@@ -78,14 +96,8 @@ public struct StackHasher: Sendable {
 
   // A package's executable has the module of its name, with the characters replaced that a module's name cannot have.
   private func ownModules(of report: CrashReport) -> Set<String> {
-    let path = report.process?.executable ?? report.images.first?.path
-    guard let path else { return [] }
-    let name = lastComponent(path).map { $0.isLetter || $0.isNumber || $0 == "_" ? $0 : "_" }
-    return [String(name)]
-  }
-
-  private func lastComponent(_ path: String) -> String {
-    path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path
+    guard let executable = report.executableName else { return [] }
+    return [String(executable.map { $0.isLetter || $0.isNumber || $0 == "_" ? $0 : "_" })]
   }
 
   // MARK: Blame
@@ -93,6 +105,12 @@ public struct StackHasher: Sendable {
   private func blameFrame(_ analysis: inout StackAnalysis, report: CrashReport, scope: String) {
     var blamed: Int?
     for (index, entry) in analysis.frames.enumerated() {
+      // Nearer than any other code of the application's: passing over it would blame a caller, or the runtime, for what
+      // only lacks a name.
+      if entry.frameClass.isNamelessApplication {
+        blameOffset(&analysis, from: index, report: report, scope: scope)
+        return
+      }
       guard entry.frameClass.name != nil else { continue }
       if entry.frameClass.kind == .app || (entry.frameClass.kind == .lib && analysis.reason.isFault) {
         blamed = index
@@ -119,17 +137,46 @@ public struct StackHasher: Sendable {
         quality: described ? .dwarf : .symtab, build: buildKey(named.map(\.frame), in: report))
       return
     }
-    // No names at all: where the application's image was left, by build.
-    let frames = analysis.frames.map(\.frame)
-    let main = mainImage(of: report)
-    var own = frames.filter { $0.captured.imageIndex == main && main != nil }
-    if own.isEmpty { own = frames.filter { $0.captured.imageIndex != nil } }
-    if own.isEmpty { own = Array(frames.prefix(1)) }
+    blameOffset(&analysis, from: nil, report: report, scope: scope)
+  }
+
+  // Without a name: where the application's image was left, by build.
+  private func blameOffset(_ analysis: inout StackAnalysis, from first: Int?, report: CrashReport, scope: String) {
+    var own: [Int]
+    if let first {
+      let image = analysis.frames[first].frame.captured.imageIndex
+      own = analysis.frames.indices.filter {
+        analysis.frames[$0].frameClass.isNamelessApplication && analysis.frames[$0].frame.captured.imageIndex == image
+      }
+    } else {
+      own = analysis.frames.indices.filter { analysis.frames[$0].frame.captured.imageIndex != nil }
+      if own.isEmpty { own = Array(analysis.frames.indices.prefix(1)) }
+    }
     // A static standard library's frames lie in the application's image: its own first frame is behind them.
-    let isStatic = !report.images.contains { $0.name.hasPrefix("libswiftCore") }
-    finish(
-      &analysis, scope: scope, name: "", quality: .offsets,
-      build: buildKey(Array(own.prefix(isStatic ? 2 : 1)), in: report))
+    blameOffsets(&analysis, of: Array(own.prefix(report.hasStaticRuntime ? 2 : 1)), report: report, scope: scope)
+  }
+
+  private func blameOffsets(_ analysis: inout StackAnalysis, of own: [Int], report: CrashReport, scope: String) {
+    let frames = own.map { analysis.frames[$0].frame }
+    for index in own { analysis.frames[index].isBlamed = true }
+    let places = frames.compactMap { place(of: $0, in: report) }
+    if !places.isEmpty { analysis.blame = Blame(function: places.joined(separator: ", ")) }
+    finish(&analysis, scope: scope, name: "", quality: .offsets, build: buildKey(frames, in: report))
+  }
+
+  // `orderd+0x1a2b`, from the image's load address on.
+  private func place(of frame: SymbolicatedFrame, in report: CrashReport) -> String? {
+    guard let index = frame.captured.imageIndex, report.images.indices.contains(index) else { return nil }
+    return report.images[index].name + "+" + Hex.prefixed(offset(of: frame, in: report))
+  }
+
+  // The address itself only where no image is known: where that is loaded changes from run to run.
+  private func offset(of frame: SymbolicatedFrame, in report: CrashReport) -> UInt64 {
+    if let offset = frame.captured.imageOffset { return offset.rawValue }
+    guard let index = frame.captured.imageIndex, report.images.indices.contains(index) else {
+      return frame.captured.address.rawValue
+    }
+    return report.images[index].offset(of: frame.captured.address).rawValue
   }
 
   // The functions that the recursion consists of, whichever of them hit the guard page.
@@ -144,15 +191,7 @@ public struct StackHasher: Sendable {
     let open = names.filter { !isClosure($0) }
     if !open.isEmpty { names = open }
     guard !names.isEmpty else {
-      let offsets = Set(top.filter { $0.frame.captured.imageOffset != nil }.map { buildKey([$0.frame], in: report) })
-      if top.contains(where: { $0.frameClass.name != nil }) || offsets.isEmpty {
-        blameFrame(&analysis, report: report, scope: scope)
-      } else {
-        var frequent: [String: Int] = [:]
-        for entry in top { frequent[buildKey([entry.frame], in: report), default: 0] += 1 }
-        let cycle = frequent.filter { $0.value >= least }.keys.sorted()
-        finish(&analysis, scope: scope, name: "", quality: .offsets, build: cycle.joined(separator: ","))
-      }
+      blameNamelessRecursion(&analysis, least: least, report: report, scope: scope)
       return
     }
     let members = top.filter { $0.frameClass.name.map(names.contains) ?? false }
@@ -169,16 +208,23 @@ public struct StackHasher: Sendable {
       &analysis, scope: scope, name: names.joined(separator: ","), quality: described ? .dwarf : .symtab, build: build)
   }
 
-  private func isClosure(_ name: String) -> Bool { name.utf8Contains("closure in ") }
-
-  private func mainImage(of report: CrashReport) -> Int? {
-    if let executable = report.process?.executable,
-      let index = report.images.firstIndex(where: { $0.path == executable })
-    {
-      return index
+  // The places that the recursion goes through, one of each.
+  private func blameNamelessRecursion(
+    _ analysis: inout StackAnalysis, least: Int, report: CrashReport, scope: String
+  ) {
+    let top = analysis.frames.indices.prefix(Self.topLimit)
+    var candidates = top.filter { analysis.frames[$0].frameClass.isNamelessApplication }
+    if candidates.isEmpty, top.allSatisfy({ analysis.frames[$0].frameClass.name == nil }) {
+      candidates = Array(top)
     }
-    return report.images.isEmpty ? nil : 0
+    let places = Dictionary(grouping: candidates) { buildKey([analysis.frames[$0].frame], in: report) }
+    let cycle = places.filter { $0.value.count >= least }.sorted { $0.key < $1.key }
+    guard !cycle.isEmpty else { return blameFrame(&analysis, report: report, scope: scope) }
+    blameOffsets(&analysis, of: cycle.compactMap(\.value.first), report: report, scope: scope)
+    for index in cycle.flatMap(\.value) { analysis.frames[index].isBlamed = true }
   }
+
+  private func isClosure(_ name: String) -> Bool { name.utf8Contains("closure in ") }
 
   private func buildID(ofImage index: Int, in report: CrashReport) -> String? {
     guard report.images.indices.contains(index) else { return nil }
@@ -188,7 +234,7 @@ public struct StackHasher: Sendable {
   private func buildKey(_ frames: [SymbolicatedFrame], in report: CrashReport) -> String {
     frames.map { frame in
       let image = frame.captured.imageIndex.flatMap { buildID(ofImage: $0, in: report) } ?? "?"
-      return image + "+" + Hex.prefixed(frame.captured.imageOffset?.rawValue ?? frame.captured.address.rawValue)
+      return image + "+" + Hex.prefixed(offset(of: frame, in: report))
     }.joined(separator: ",")
   }
 

@@ -20,6 +20,8 @@ package struct NextStart: ~Copyable {
 
   /// How many counted records share one write of the index.
   private static let batch = 256
+  /// What `suppressed_count` adds to a report, at most.
+  private static let countBytes = 40
   /// A temporary file younger than this may belong to a run that is between creating and locking it. Seconds.
   private static let temporaryAge = 3_600
 
@@ -55,7 +57,7 @@ package struct NextStart: ~Copyable {
       var work = try NextStart(
         spool: spool, limits: limits, builder: builder, ownRunID: nil, clock: clock, report: report)
       work.index.observe(clock)
-      work.index.recover(presentIDs: work.store.ids)
+      try work.recover()
       let finished = builder.finished(original)
       let what = [finished.type, finished.operation].compactMap { $0 }.joined(separator: ", ")
       if let stored = try work.put(finished) {
@@ -92,22 +94,55 @@ package struct NextStart: ~Copyable {
 
   private mutating func process() throws(SystemError) {
     index.observe(clock)
-    index.recover(presentIDs: store.ids)
-    announceRemoved(try store.removeOld(in: spool.new, now: index.trustedNow), why: "too old")
+    try recover()
+    for name in store.old(now: index.trustedNow) { try removeReport(name, why: "too old") }
+    var attempts = try Attempts(in: spool.root, records: spool.records, ownRecord: ownRecord)
     // Oldest run first: record names begin with the time at which the run began.
     for name in try spool.records.names().sorted() {
       if name.hasSuffix(Self.suffix) {
-        if name != ownRecord { processRecord(name) }
+        if name != ownRecord { attempt(name, &attempts) }
       } else if name.hasPrefix("."), name.hasSuffix(".tmp") {
         removeTemporary(name)
       }
     }
     try flushCounted()
+    try attempts.end()
     index.prune(olderThan: max(limits.window, limits.age))
     try index.save(in: spool.root)
+    if index.forgotten > 0 {
+      report(
+        Diagnostic(
+          .reportRemoved,
+          "the counts of \(index.forgotten) crashes that were not stored were dropped: more than "
+            + "\(SpoolIndex.maximumHashes) different crashes"))
+    }
+  }
+
+  /// Ends what an earlier run began.
+  private mutating func recover() throws(SystemError) {
+    for id in index.recover(presentIDs: store.ids).sorted() {
+      if let name = store.name(ofID: id) { try removeReport(name, why: "the spool was full") }
+    }
   }
 
   // MARK: One record
+
+  /// Works on a record, unless it has ended too many processes that did.
+  private mutating func attempt(_ name: String, _ attempts: inout Attempts) {
+    do throws(SystemError) {
+      guard try attempts.begin(name) else {
+        putAside(
+          name, reason: "\(Attempts.limit) processes ended while they worked on it, this one would be the next")
+        attempts.finish(name)
+        return
+      }
+    } catch {
+      report(Diagnostic(.spoolUnavailable, "the record \(name) waits for the next start: \(error)"))
+      return
+    }
+    processRecord(name)
+    attempts.finish(name)
+  }
 
   private mutating func processRecord(_ name: String) {
     do throws(RecordClaim.Refusal) {
@@ -164,14 +199,18 @@ package struct NextStart: ~Copyable {
       return nil
     }
     try flushCounted()
+    // Room first: the report that goes may be one of the same hash, whose count then comes along.
+    var document = builder.document(report)
+    while let victim = store.victim(forSize: document.count + Self.countBytes) {
+      try removeReport(victim, why: "the spool is full")
+    }
     let suppressed = index.suppressed(hash)
     if suppressed > 0 {
       report.suppressedCount = suppressed
+      document = builder.document(report)
       index.setCarrier(id, hash: hash)
       try index.save(in: spool.root)
     }
-    let document = builder.document(report)
-    announceRemoved(try store.makeRoom(in: spool.new, size: document.count), why: "the spool is full")
     let stored = ReportName(id: id, hash: hash)
     try store.store(stored, document, in: spool.new, now: clock.wall)
     index.stored(id, hash: hash, keep: max(1, limits.reportsPerHash))
@@ -229,8 +268,15 @@ package struct NextStart: ~Copyable {
     unlinkat(spool.records.raw, name, 0)
   }
 
-  private func announceRemoved(_ names: [ReportName], why: String) {
-    for name in names {
+  /// A report's count of crashes that were not stored stays behind. It is on the disk before the report goes: ended in
+  /// between, `recover` removes the report.
+  private mutating func removeReport(_ name: ReportName, why: String) throws(SystemError) {
+    let hasCount = index.takeBack(name.id, hash: name.hash)
+    if hasCount { try index.save(in: spool.root) }
+    let wasThere = try store.remove(name, in: spool.new)
+    if hasCount { try spool.new.synchronize() }
+    index.removed(name.id, hash: name.hash, byUs: wasThere)
+    if wasThere {
       report(Diagnostic(.reportRemoved, "report \(spool.path)/new/\(name.fileName) was removed: \(why)"))
     }
   }

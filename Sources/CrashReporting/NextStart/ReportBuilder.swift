@@ -18,12 +18,14 @@ package struct ReportBuilder: Sendable {
   /// Redacts, names and hashes.
   package func finished(_ original: CrashReport) -> CrashReport {
     var report = original
-    redact(&report)
     SymbolNames.resolve(&report)
+    // The base rules were applied before anything reached the disk; here come the others, which know more and take
+    // longer. Behind the names, whose look-up leaves notes.
+    redactor.redact(&report)
     let analysis = hasher.analyze(report)
     report.reason = analysis.reason
     report.stackHash = analysis.hash
-    decideOwnership(&report, analysis)
+    analysis.decideOwnership(in: &report)
     return report
   }
 
@@ -42,47 +44,6 @@ package struct ReportBuilder: Sendable {
       if bytes.count <= maximumBytes { break }
     }
     return bytes
-  }
-
-  /// The base rules were applied before anything reached the disk; here come the others, which know more and take longer.
-  private func redact(_ report: inout CrashReport) {
-    report.message = report.message.map(redactor.redact)
-    report.operation = report.operation.map(redactor.redact)
-    for index in report.tags.indices {
-      report.tags[index].key = redactor.redact(report.tags[index].key)
-      report.tags[index].value = redact(value: report.tags[index].value, of: report.tags[index].key)
-    }
-    for index in report.breadcrumbs.indices {
-      report.breadcrumbs[index].category = report.breadcrumbs[index].category.map(redactor.redact)
-      report.breadcrumbs[index].message = redactor.redact(report.breadcrumbs[index].message)
-    }
-  }
-
-  /// A tag's key may be what makes its value a secret: the tag `password` is the pair `password=…`, written apart.
-  private func redact(value: String, of key: String) -> String {
-    let alone = redactor.redact(value)
-    let pair = key + "=" + value
-    guard redactor.redact(pair) != pair, alone == value else { return alone }
-    return Redactor.token
-  }
-
-  private func decideOwnership(_ report: inout CrashReport, _ analysis: StackAnalysis) {
-    guard let thread = report.crashedThreadIndex, report.threads.indices.contains(thread) else { return }
-    // The analysis covers both ends of a deep stack, in the order of the frames that have an address.
-    let positions = report.threads[thread].frames.indices.filter {
-      report.threads[thread].frames[$0].captured != nil
-    }
-    let decided = analysis.decidedFrames
-    let top = min(decided.count, 256)
-    for (index, frame) in decided.enumerated() {
-      let position = index < top || positions.count == decided.count ? index : positions.count - decided.count + index
-      guard positions.indices.contains(position),
-        case .symbolicated(var named) = report.threads[thread].frames[positions[position]],
-        named.captured == frame.captured
-      else { continue }
-      named.inApp = frame.inApp
-      report.threads[thread].frames[positions[position]] = .symbolicated(named)
-    }
   }
 
   private func dropOtherThreads(_ report: inout CrashReport) -> String? {

@@ -51,35 +51,31 @@ struct ReportStore {
     }
   }
 
-  /// Removes reports that are older than the limit. A time in the future is no age.
-  mutating func removeOld(in folder: borrowing Descriptor, now: Int64) throws(SystemError) -> [ReportName] {
-    let old = reports.filter { $0.value.modified < now &- limits.age }.keys.sorted()
-    for name in old { try remove(name, in: folder) }
-    return old
+  func name(ofID id: String) -> ReportName? { reports.keys.first { $0.id == id } }
+
+  /// Reports that are older than the limit. A time in the future is no age.
+  func old(now: Int64) -> [ReportName] {
+    reports.filter { $0.value.modified < now &- limits.age }.keys.sorted()
   }
 
-  /// Makes room for one more report of `size` bytes.
+  /// The report that has to go before one more of `size` bytes may come; nil where there is room.
   ///
   /// The most frequent hash gives its oldest report first, so that a crash loop displaces itself and not the one report
   /// of another bug.
-  mutating func makeRoom(in folder: borrowing Descriptor, size: Int) throws(SystemError) -> [ReportName] {
-    var removed: [ReportName] = []
-    while !reports.isEmpty,
-      reports.count >= max(1, limits.reports) || (totalBytes + size > limits.bytes && size <= limits.bytes)
-    {
-      let byHash = Dictionary(grouping: reports.keys, by: \.hash)
-      let victim = byHash.values.compactMap { names in names.min().map { (count: names.count, name: $0) } }
-        .min { ($1.count, $0.name) < ($0.count, $1.name) }
-      guard let victim else { break }
-      try remove(victim.name, in: folder)
-      removed.append(victim.name)
+  func victim(forSize size: Int) -> ReportName? {
+    guard reports.count >= max(1, limits.reports) || (totalBytes + size > limits.bytes && size <= limits.bytes) else {
+      return nil
     }
-    return removed
+    let byHash = Dictionary(grouping: reports.keys, by: \.hash)
+    return byHash.values.compactMap { names in names.min().map { (count: names.count, name: $0) } }
+      .min { ($1.count, $0.name) < ($0.count, $1.name) }?.name
   }
 
-  private mutating func remove(_ name: ReportName, in folder: borrowing Descriptor) throws(SystemError) {
-    try folder.remove(name.fileName)
+  /// - Returns: whether the report was still there; somebody may have taken it away since the folder was listed.
+  mutating func remove(_ name: ReportName, in folder: borrowing Descriptor) throws(SystemError) -> Bool {
+    let wasThere = try folder.remove(name.fileName)
     if let stored = reports.removeValue(forKey: name) { totalBytes -= stored.size }
+    return wasThere
   }
 
   mutating func store(

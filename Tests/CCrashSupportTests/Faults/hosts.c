@@ -1,4 +1,5 @@
 // Programs that have plans of their own with the signals of a crash.
+#include "faults.h"
 #include "hosts.h"
 
 #include <dlfcn.h>
@@ -70,6 +71,12 @@ static void crashes(int signal, siginfo_t *info, void *context) {
   *(volatile int *)16 = 1;
 }
 
+// Puts the default action in place and returns, to end the process by whatever comes again.
+static void gives_back(int signal, siginfo_t *info, void *context) {
+  (void)info, (void)context;
+  sigaction(signal, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+}
+
 static void tells_its_mask(int signal, siginfo_t *info, void *context) {
   (void)info, (void)context;
   sigset_t mask;
@@ -101,11 +108,18 @@ static NI void hx_leaf(void) { *nowhere = 1; KEEP(); }
 static NI void hx_top(void) { hx_leaf(); KEEP(); }
 static NI void hx_leaf_abort(void) { if (!nowhere) abort(); KEEP(); }
 static NI void hx_top_abort(void) { hx_leaf_abort(); KEEP(); }
+#if defined(__aarch64__)
+static NI void hx_leaf_int3(void) { __asm__ volatile("brk #0"); KEEP(); }
+#else
 static NI void hx_leaf_int3(void) { __asm__ volatile("int3"); KEEP(); }
+#endif
 static NI void hx_top_int3(void) { hx_leaf_int3(); KEEP(); }
 static NI void hx_leaf_syscall(void) { sink += (int)syscall(SYS_getppid); KEEP(); }
 static NI void hx_top_syscall(void) { hx_leaf_syscall(); KEEP(); }
 static NI void hx_free(void *memory) { free(memory); KEEP(); }
+// A crash in a signal handler: the walk goes through the kernel's frame to the code that was interrupted.
+static NI void hx_crashing_handler(int signal) { (void)signal; hx_top(); KEEP(); }
+static NI void hx_interrupted(void) { raise(SIGUSR1); KEEP(); }
 static NI void hx_call(void (*function)(void)) { function(); KEEP(); }
 
 static NI void touch_pages(int from, int to) {
@@ -159,6 +173,65 @@ static void load(const char *variable, int other_namespace) {
   library_crash = (void (*)(void))dlsym(library, "fxlib_crash");
 }
 
+// ---- Threads that are hard to stop ------------------------------------------------------------------------------
+
+static pthread_barrier_t ready;
+static volatile long ticks;
+static NI void hx_spins(void) { for (;;) ticks++; }
+static NI void hx_sleeps(void) { for (;;) { pause(); KEEP(); } }
+static NI void hx_ticks(void) { for (;;) { usleep(200); ticks++; } }
+
+static void *blocks_everything(void *argument) {
+  (void)argument;
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, NULL);
+  pthread_barrier_wait(&ready);
+  hx_sleeps();
+  return NULL;
+}
+// Not through libc, which keeps its own signals open.
+static void *blocks_libc_signals(void *argument) {
+  (void)argument;
+  uint64_t all = ~0ull;
+  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, sizeof all);
+  pthread_barrier_wait(&ready);
+  hx_sleeps();
+  return NULL;
+}
+static void *spins(void *argument) {
+  (void)argument;
+  pthread_barrier_wait(&ready);
+  hx_spins();
+  return NULL;
+}
+static void *sleeps(void *argument) {
+  (void)argument;
+  pthread_barrier_wait(&ready);
+  hx_sleeps();
+  return NULL;
+}
+static void *ticking(void *argument) {
+  (void)argument;
+  prctl(PR_SET_NAME, "ticker");
+  pthread_barrier_wait(&ready);
+  hx_ticks();
+  return NULL;
+}
+static void *ends(void *argument) { return argument; }
+
+static void spawn_and_wait(void *(*routine)(void *), unsigned count) {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, 64 * 1024);
+  pthread_barrier_init(&ready, NULL, count + 1);
+  for (unsigned i = 0; i < count; i++) {
+    pthread_t thread;
+    if (pthread_create(&thread, &attributes, routine, NULL)) _exit(93);
+  }
+  pthread_barrier_wait(&ready);
+}
+
 // ---- The table --------------------------------------------------------------------------------------------------
 
 static int is(const char *name, const char *other) { return strcmp(name, other) == 0; }
@@ -176,6 +249,7 @@ int host_prepare(const char *name) {
   else if (starts(name, "exits")) install(SIGSEGV, exits, 0);
   else if (starts(name, "crashes")) install(SIGSEGV, crashes, 0);
   else if (is(name, "allocates")) install(SIGSEGV, allocates, SA_ONSTACK);
+  else if (starts(name, "int3_default")) install(SIGTRAP, gives_back, 0);
   else if (starts(name, "abort_ignored")) signal(SIGABRT, SIG_IGN);
   else if (starts(name, "survives_sent")) install(SIGFPE, counts, 0);
   else if (is(name, "mask") || is(name, "mask_open")) {
@@ -221,12 +295,37 @@ int host_run(const char *name) {
   else if (is(name, "abort_ignored_raise_then_crash")) { raise(SIGABRT); hx_top(); }
   else if (is(name, "abort_ignored_abort")) hx_top_abort();
   else if (is(name, "survives_sent_then_crash")) { raise(SIGFPE); raise(SIGFPE); hx_top(); }
-  else if (is(name, "int3")) hx_top_int3();
+  else if (is(name, "in_handler")) { signal(SIGUSR1, hx_crashing_handler); hx_interrupted(); }
+  else if (is(name, "int3") || is(name, "int3_default")) hx_top_int3();
   else if (is(name, "seccomp_trap")) { trap_getppid(); hx_top_syscall(); }
   else if (is(name, "storm")) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, storms, NULL)) return 93;
     for (;;) pause();
+  }
+  else if (is(name, "threads_blocked")) { spawn_and_wait(blocks_everything, 4); spawn_and_wait(spins, 2); hx_top(); }
+  else if (is(name, "threads_silent")) { spawn_and_wait(blocks_libc_signals, 2); spawn_and_wait(sleeps, 2); hx_top(); }
+  else if (is(name, "threads_many")) { spawn_and_wait(sleeps, 1100); hx_top(); }
+  else if (is(name, "threads_64")) { spawn_and_wait(sleeps, 64); fault_stamp(); hx_top(); }
+  else if (is(name, "threads_500")) { spawn_and_wait(sleeps, 500); fault_stamp(); hx_top(); }
+  else if (is(name, "threads_come_and_go")) {
+    spawn_and_wait(sleeps, 3);
+    for (int i = 0; i < 5000; i++) {
+      pthread_t thread;
+      if (pthread_create(&thread, NULL, ends, NULL)) return 93;
+      pthread_join(thread, NULL);
+    }
+    hx_top();
+  }
+  else if (is(name, "maps_beside_threads")) {
+    // Threads that were stopped and let go go on, with their masks, and can be stopped again.
+    spawn_and_wait(ticking, 2);
+    for (int i = 0; i < PAGES; i++) {
+      touch_pages(i, i + 1);
+      for (long seen = ticks; ticks < seen + 3;) usleep(100);
+    }
+    if (setuid(getuid())) return 97;  // libc's own use of the signal that stops threads
+    hx_top();
   }
   else if (is(name, "reload")) { dlclose(library); load("FX_LIB2", 0); hx_call(library_crash); }
   else if (is(name, "unloaded")) { dlclose(library); hx_call(library_crash); }

@@ -2,15 +2,11 @@ import CrashReporting
 import Glibc
 
 /// A small order service: requests come in one after another and are handled by actors, a settlement worker and two
-/// inherited libraries. One request in the list below meets a bug, each another one.
-///
-///     orderd [--spool DIR] [--release R] [--no-crash-reports] [REQUEST…]
-///
-/// Without requests it starts, lets the reports of former runs be written, and ends.
+/// inherited libraries. Each request but one meets a bug, each another one: `orderd --help` lists them.
 @main
 struct Orderd {
   static func main() async {
-    let arguments = Arguments(CommandLine.arguments)
+    guard let arguments = parse(CommandLine.arguments.dropFirst()) else { return }
     var configuration = CrashReporter.Configuration(service: "orderd", directory: arguments.spool)
     configuration.release = arguments.release
     configuration.environment = "demo"
@@ -24,13 +20,13 @@ struct Orderd {
     CrashReporter.setUser(id: "usr_7c1e")
 
     let service = OrderService()
-    for request in ["GET /orders/1"] + arguments.requests {
-      CrashReporter.setOperation(request)
-      CrashReporter.addBreadcrumb("request \(request)", category: "http")
+    for request in [.order] + arguments.requests {
+      CrashReporter.setOperation(request.rawValue)
+      CrashReporter.addBreadcrumb("request \(request.rawValue)", category: "http")
       switch request {
       // On the main thread, whose stack is the kernel's and not a thread library's.
-      case "POST /tree": print(Categories.depth(of: Categories.makeCyclic()))
-      case "WAIT":
+      case .tree: print(Categories.depth(of: Categories.makeCyclic()))
+      case .wait:
         print("waiting \(getpid())")
         fflush(nil)
         waitForSignal()
@@ -39,23 +35,18 @@ struct Orderd {
     }
     CrashReporter.flush(timeout: .seconds(10))
   }
-}
 
-struct Arguments {
-  var spool = "crashes"
-  var release: String?
-  var reportsCrashes = true
-  var requests: [String] = []
-
-  init(_ arguments: [String]) {
-    var rest = arguments.dropFirst()
-    while let argument = rest.popFirst() {
-      switch argument {
-      case "--spool": spool = rest.popFirst() ?? spool
-      case "--release": release = rest.popFirst()
-      case "--no-crash-reports": reportsCrashes = false
-      default: requests.append(argument)
+  /// - Returns: nil where help was asked for and given. Ends the process where the command line cannot be used.
+  private static func parse(_ arguments: some Sequence<String>) -> Arguments? {
+    do throws(Arguments.Mistake) {
+      guard let arguments = try Arguments(arguments) else {
+        print(Arguments.usage, terminator: "")
+        return nil
       }
+      return arguments
+    } catch {
+      complain("orderd: \(error.text)\ntry 'orderd --help'")
+      exit(EX_USAGE)
     }
   }
 }

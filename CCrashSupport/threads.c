@@ -1,0 +1,218 @@
+#include "threads.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "syscalls.h"
+
+// ---- Who they are -----------------------------------------------------------------------------------------------
+
+// Kept by us, and not read from /proc at the crash: that needs a free descriptor, a mounted /proc and a sandbox that lets
+// files be opened.
+struct slot {
+  uint32_t id;  // 0: free
+  uint32_t state;
+  const ucontext_t *context;
+  char name[16];
+};
+enum { SLOT_IDLE = 0, SLOT_ASKED = 1, SLOT_STOPPED = 2, SLOT_GONE = 3 };
+
+static struct slot slots[CRASH_THREADS_MAX];
+static uint32_t used_slots;  // no slot at or behind this index was ever taken
+static uint32_t next_slot;   // where a free one is looked for first
+static uint32_t unknown_threads;
+
+static _Thread_local uint32_t own_slot;  // index + 1
+
+// Takes a slot for a thread. Returns its index + 1, or 0 where all are taken.
+static uint32_t take_slot(uint32_t id) {
+  if (id == 0) return 0;
+  uint32_t first = __atomic_fetch_add(&next_slot, 1, __ATOMIC_RELAXED);
+  for (uint32_t i = 0; i < CRASH_THREADS_MAX; i++) {
+    uint32_t index = (first + i) % CRASH_THREADS_MAX, nobody = 0;
+    if (__atomic_load_n(&slots[index].id, __ATOMIC_RELAXED) != 0) continue;
+    if (!__atomic_compare_exchange_n(&slots[index].id, &nobody, id, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
+    uint32_t used = __atomic_load_n(&used_slots, __ATOMIC_RELAXED);
+    while (used <= index &&
+           !__atomic_compare_exchange_n(&used_slots, &used, index + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+    }
+    return index + 1;
+  }
+  __atomic_add_fetch(&unknown_threads, 1, __ATOMIC_RELAXED);
+  return 0;
+}
+
+void crash_threads_add(void) {
+  if (!own_slot) own_slot = take_slot(crash_sys_thread_id());
+}
+
+void crash_threads_remove(void) {
+  if (own_slot) {
+    // The lowest free slot is the best next one: the list stays as short as there are threads.
+    __atomic_store_n(&slots[own_slot - 1].id, 0, __ATOMIC_RELEASE);
+    uint32_t next = __atomic_load_n(&next_slot, __ATOMIC_RELAXED);
+    if (own_slot - 1 < next % CRASH_THREADS_MAX) __atomic_store_n(&next_slot, own_slot - 1, __ATOMIC_RELAXED);
+    own_slot = 0;
+  } else if (__atomic_load_n(&unknown_threads, __ATOMIC_RELAXED) > 0) {
+    __atomic_sub_fetch(&unknown_threads, 1, __ATOMIC_RELAXED);
+  }
+}
+
+void crash_threads_add_existing(void) {
+  // A child made by fork before the first start has its parent's list.
+  if (own_slot && slots[own_slot - 1].id != crash_sys_thread_id()) crash_threads_after_fork();
+  crash_threads_add();
+  DIR *directory = opendir("/proc/self/task");
+  if (!directory) return;
+  for (const struct dirent *entry; (entry = readdir(directory));) {
+    char *end;
+    unsigned long id = strtoul(entry->d_name, &end, 10);
+    if (*end || id == 0 || id > UINT32_MAX) continue;
+    int known = 0;
+    uint32_t used = __atomic_load_n(&used_slots, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < used && !known; i++) known = slots[i].id == id;
+    // Such a thread never gives its slot back; asking for it finds nobody, once it is gone.
+    if (!known) take_slot((uint32_t)id);
+  }
+  closedir(directory);
+}
+
+void crash_threads_after_fork(void) {
+  memset(slots, 0, used_slots * sizeof slots[0]);
+  used_slots = 0;
+  next_slot = 0;
+  unknown_threads = 0;
+  own_slot = 0;
+  crash_threads_add();
+}
+
+// ---- Stopping them ----------------------------------------------------------------------------------------------
+
+// glibc removes its two internal signals from every mask that it is given, so that this one is open in threads that block
+// "everything", as libdispatch's workers do. It stands for setuid() in many threads, which nobody waits for any more.
+#define STOP_SIGNAL 33
+#define SILENCE_NS 200000000ll
+
+static uint32_t holding;   // futex: threads wait while it is 1
+static uint32_t answered;  // futex: threads that stand still
+static size_t stopped_count;
+static uint16_t stopped_slots[CRASH_THREADS_MAX];
+static struct crash_kernel_sigaction stop_action, former_action;
+
+static long futex(uint32_t *word, int operation, uint32_t value, const struct timespec *timeout) {
+  return crash_syscall(SYS_futex, (long)word, operation | FUTEX_PRIVATE_FLAG, value, (long)timeout);
+}
+
+// The handler in the threads that are stopped. Which slot is its own is looked for, and not kept in thread-local storage:
+// in a shared library the first use of that allocates.
+static void stand_still(int signal, siginfo_t *info, void *context) {
+  (void)signal;
+  (void)info;
+  if (!__atomic_load_n(&holding, __ATOMIC_ACQUIRE)) return;  // too late: nobody waits for an answer
+  uint32_t id = crash_sys_thread_id(), index = 0, asked = SLOT_ASKED;
+  while (index < used_slots && slots[index].id != id) index++;
+  if (id == 0 || index == used_slots) return;
+  slots[index].context = context;
+  crash_syscall(SYS_prctl, 16 /* PR_GET_NAME */, (long)slots[index].name, 0, 0);
+  if (!__atomic_compare_exchange_n(&slots[index].state, &asked, SLOT_STOPPED, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    return;
+  __atomic_add_fetch(&answered, 1, __ATOMIC_RELEASE);
+  futex(&answered, FUTEX_WAKE, 1, NULL);
+  while (__atomic_load_n(&holding, __ATOMIC_ACQUIRE)) futex(&holding, FUTEX_WAIT, 1, NULL);
+}
+
+// By `tgkill`, which abort() and raise() need too, so that every sandbox lets it through; a call that queues a value with
+// the signal may be the end of the process in one.
+static int ask(long pid, uint32_t index) {
+  slots[index].state = SLOT_ASKED;
+  slots[index].context = NULL;
+  memset(slots[index].name, 0, sizeof slots[index].name);
+  long result = crash_syscall(SYS_tgkill, pid, slots[index].id, STOP_SIGNAL, 0);
+  if (result == -ESRCH || result == -EINVAL) slots[index].state = SLOT_GONE;
+  return result == 0;
+}
+
+void crash_threads_prepare(void) {
+  // Installed by the system call, as libc refuses its own signals; with the restorer that libc gave to another handler.
+  crash_sys_sigaction(SIGSEGV, NULL, &stop_action);
+  stop_action.handler = (void *)stand_still;
+  stop_action.flags &= ~(unsigned long)(SA_NODEFER | SA_RESETHAND);
+  stop_action.flags |= SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+  stop_action.mask = ~(crash_kernel_sigset)0;
+}
+
+size_t crash_threads_stop(size_t *without_room) {
+  long pid = crash_sys_getpid();
+  uint32_t self = crash_sys_thread_id(), used = __atomic_load_n(&used_slots, __ATOMIC_ACQUIRE), asked = 0;
+  *without_room = __atomic_load_n(&unknown_threads, __ATOMIC_RELAXED);
+  stopped_count = 0;
+  answered = 0;
+  for (uint32_t i = 0; i < used; i++) {
+    uint32_t id = __atomic_load_n(&slots[i].id, __ATOMIC_ACQUIRE);
+    if (id != 0 && id != self) stopped_slots[stopped_count++] = (uint16_t)i;
+  }
+  // Where a sandbox keeps from us who we are we would stop ourselves, and without our handler the signal ends the process.
+  // The threads are listed then, without an answer.
+  if (stopped_count == 0 || self == 0 || pid <= 0 ||
+      crash_sys_sigaction(STOP_SIGNAL, &stop_action, &former_action) != 0)
+    return stopped_count;
+  __atomic_store_n(&holding, 1, __ATOMIC_RELEASE);
+  for (size_t i = 0; i < stopped_count; i++) asked += (uint32_t)ask(pid, stopped_slots[i]);
+
+  // All were asked at once, so that one that cannot answer (in an uninterruptible wait) costs this time once, and not once
+  // for each of its kind. On a busy machine the answers trickle in; only silence ends the wait.
+  uint32_t seen = 0;
+  for (int64_t last = crash_clock_ns(CLOCK_MONOTONIC);;) {
+    uint32_t now = __atomic_load_n(&answered, __ATOMIC_ACQUIRE);
+    if (now >= asked) break;
+    int64_t time = crash_clock_ns(CLOCK_MONOTONIC);
+    if (now != seen) {
+      seen = now;
+      last = time;
+    }
+    if (time - last > SILENCE_NS) break;
+    struct timespec wait = {0, 10000000};
+    if (futex(&answered, FUTEX_WAIT, now, &wait) != -ETIMEDOUT) continue;
+    // Threads end on their own, too.
+    for (size_t i = 0; i < stopped_count; i++) {
+      struct slot *slot = &slots[stopped_slots[i]];
+      if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != SLOT_ASKED) continue;
+      if (crash_syscall(SYS_tgkill, pid, slot->id, 0, 0) != -ESRCH) continue;
+      slot->state = SLOT_GONE;
+      asked--;
+    }
+  }
+  size_t kept = 0;
+  for (size_t i = 0; i < stopped_count; i++)
+    if (slots[stopped_slots[i]].state != SLOT_GONE) stopped_slots[kept++] = stopped_slots[i];
+  stopped_count = kept;
+  return stopped_count;
+}
+
+struct crash_stopped_thread crash_threads_stopped(size_t index) {
+  const struct slot *slot = &slots[stopped_slots[index]];
+  struct crash_stopped_thread thread = {.id = slot->id};
+  if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != SLOT_STOPPED) return thread;
+  thread.context = slot->context;
+  memcpy(thread.name, slot->name, sizeof thread.name);
+  return thread;
+}
+
+void crash_threads_let_go(void) {
+  if (!__atomic_load_n(&holding, __ATOMIC_ACQUIRE)) return;
+  int all_answered = 1;
+  for (size_t i = 0; i < stopped_count; i++) all_answered &= slots[stopped_slots[i]].state == SLOT_STOPPED;
+  // A signal that is still on its way must find our handler, which then returns at once: the default action of this one
+  // ends the process, and libc's handler would look for a call of setuid() that is not there.
+  if (all_answered) crash_sys_sigaction(STOP_SIGNAL, &former_action, NULL);
+  for (size_t i = 0; i < stopped_count; i++) slots[stopped_slots[i]].state = SLOT_IDLE;
+  stopped_count = 0;
+  __atomic_store_n(&holding, 0, __ATOMIC_RELEASE);
+  futex(&holding, FUTEX_WAKE, INT_MAX, NULL);
+}

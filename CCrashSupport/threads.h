@@ -1,0 +1,49 @@
+// The threads of the process: who they are, and how they are stopped for a look at their stacks.
+
+#ifndef CCRASHSUPPORT_THREADS_H
+#define CCRASHSUPPORT_THREADS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <ucontext.h>
+
+/// Room for this many threads. Further ones run unseen, and are counted.
+#define CRASH_THREADS_MAX 4096u
+
+/// Makes the calling thread known. Lock-free. Not async-signal-safe: uses thread-local storage.
+void crash_threads_add(void);
+
+/// Forgets the calling thread, which is about to end. Lock-free. Not async-signal-safe.
+void crash_threads_remove(void);
+
+/// Makes the threads known that exist already, by the kernel's list. Not async-signal-safe: opens a directory.
+void crash_threads_add_existing(void);
+
+/// Forgets all threads but the calling one, which is all that a child made by fork has. Not async-signal-safe.
+void crash_threads_after_fork(void);
+
+/// Learns what stopping needs. After the handlers are installed. Not async-signal-safe.
+void crash_threads_prepare(void);
+
+/// A thread other than the calling one.
+struct crash_stopped_thread {
+  uint32_t id;
+  const ucontext_t *context;  ///< where it was interrupted; NULL where it did not answer. Valid until it is let go
+  char name[16];
+};
+
+/// Stops all other known threads and waits until they stand still, 200 ms after the last answer at most.
+///
+/// Each gets signal 33 (glibc's SIGSETXID), which no libc call can block, and waits in its handler. Returns how many there
+/// are, the silent ones included. `without_room` becomes the number of threads that are not known.
+/// Async-signal-safe; by one thread at a time.
+size_t crash_threads_stop(size_t *without_room);
+
+/// The `index`-th of them. Async-signal-safe.
+struct crash_stopped_thread crash_threads_stopped(size_t index);
+
+/// Lets them all go on where they were, and gives the signal back to libc. Calls that were interrupted and cannot be
+/// restarted (poll, sleep) return EINTR there. Does nothing where none is stopped. Async-signal-safe.
+void crash_threads_let_go(void);
+
+#endif

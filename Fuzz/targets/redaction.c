@@ -1,0 +1,45 @@
+// The base redaction on any text, into a buffer of any size: reads and writes nothing beside them (the sanitizers'
+// matter), cuts where it says, and applied to its own output changes nothing.
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "CCrashFormat_redact.h"
+
+static void require(int holds, const char *what) {
+  if (holds) return;
+  fprintf(stderr, "redaction: %s\n", what);
+  abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  // The first two bytes are the capacity; 0xffff stands for enough. Allocations of the exact size, so that a byte too far
+  // is a finding.
+  if (size < 2) return 0;
+  size_t capacity = data[0] | (size_t)data[1] << 8, length = size - 2;
+  int is_enough = capacity == 0xffff;
+  // A rule replaces at least one byte by at most the token's ten.
+  if (is_enough) capacity = 10 * length + 16;
+  char *text = malloc(length ? length : 1), *once = malloc(capacity ? capacity : 1);
+  if (!text || !once) abort();
+  memcpy(text, data + 2, length);
+
+  size_t whole = crash_redact_whole(text, length);
+  require(whole <= length, "more is whole than there is");
+  int truncated = 0;
+  size_t first = crash_redact_base(text, length, once, capacity, &truncated);
+  require(first <= capacity, "more was written than there is room for");
+  require(!is_enough || !truncated, "cut although everything fits");
+  if (!truncated) {
+    size_t room = 10 * first + 16;
+    char *twice = malloc(room);
+    if (!twice) abort();
+    size_t second = crash_redact_base(once, first, twice, room, &truncated);
+    require(!truncated && second == first && memcmp(once, twice, first) == 0, "its own output changes");
+    free(twice);
+  }
+  free(text);
+  free(once);
+  return 0;
+}
