@@ -29,24 +29,24 @@ struct CapturedRecord {
   }
 
   func names(of thread: ThreadInfo, addr2line: String = "addr2line") throws -> [String] {
-    var result: [String] = []
-    var cache: [String: String] = [:]
-    for frame in thread.frames {
-      guard let captured = frame.captured, let index = captured.imageIndex else {
-        result.append("?")
-        continue
-      }
+    let frames = thread.frames.map { frame -> (path: String, address: String)? in
+      guard let captured = frame.captured, let index = captured.imageIndex else { return nil }
       let image = report.images[index]
+      guard image.path.hasPrefix("/") else { return nil }
       let address = image.virtualAddress(of: image.offset(of: captured.lookupAddress))
-      let key = "\(image.path) \(address)"
-      if cache[key] == nil, image.path.hasPrefix("/") {
-        let outcome = try ChildProcess(
-          ["/usr/bin/env", addr2line, "-f", "-e", image.path, "0x" + String(address, radix: 16)]
-        ).run()
-        cache[key] = outcome.text.split(separator: "\n").first.map(String.init) ?? "?"
-      }
-      result.append(cache[key] ?? "?")
+      return (image.path, String(address, radix: 16))
     }
-    return result
+    // One process for each image: it reads the image's symbols before it answers.
+    var known: [String: [String: String]] = [:]
+    for (path, frames) in Dictionary(grouping: frames.compactMap { $0 }, by: \.path) {
+      let addresses = Set(frames.map(\.address)).sorted()
+      let outcome = try ChildProcess(["/usr/bin/env", addr2line, "-f", "-e", path] + addresses).run()
+      // Two lines for each: the function, and its place.
+      let lines = outcome.text.split(separator: "\n")
+      for (index, address) in addresses.enumerated() where lines.indices.contains(2 * index) {
+        known[path, default: [:]][address] = String(lines[2 * index])
+      }
+    }
+    return frames.map { frame in frame.flatMap { known[$0.path]?[$0.address] } ?? "?" }
   }
 }

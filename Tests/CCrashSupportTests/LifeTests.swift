@@ -155,10 +155,11 @@ import Testing
     try expect(functions, in: captured)
     let thread = try #require(captured.report.crashedThread)
     if fault.hasPrefix("rsp_") {
-      // Nothing can be found on a stack that is not there; that is said, and nothing is made up.
+      // Nothing can be found on a stack that is not there; that is said. Where it can be read, what lies in the place of the
+      // return address is shown, and no more.
       #expect(thread.status == .partial)
       #expect(captured.report.notes.contains { $0.contains("stack ended early") })
-      #expect(thread.frames.count == 1)
+      #expect(thread.frames.count <= (fault == "rsp_read_only" || fault == "rsp_odd" ? 2 : 1))
     } else {
       #expect(thread.status == .captured)
     }
