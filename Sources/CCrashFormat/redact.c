@@ -118,7 +118,7 @@ static size_t domain_end(const unsigned char *text, size_t start, size_t length)
   if (whole > start || early > start) return whole > start ? whole : early;
   // The same with the drive of a user's folder, `@x.example.c:\Users\…`, whose letter goes with it.
   if (end > start && is_letter(text[end - 1]) && matches(text, end, length, ":\\Users\\"))
-    return checked_domain(text, start, end - 1, last_dot < end - 1 ? last_dot : dot_before, dot_before);
+    return checked_domain(text, start, end - 1, last_dot, dot_before);
   return start;
 }
 
