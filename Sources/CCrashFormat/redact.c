@@ -74,6 +74,14 @@ static int is_invisible(const unsigned char *p, size_t left) {
   return left >= 2 && p[0] == 0xe2 && (p[1] == 0x80 || p[1] == 0x81);
 }
 
+// Byte by byte instead of memcmp and strlen: the literals are a few bytes long, most comparisons end at the second one,
+// and of libc's functions the handler so needs memcpy only.
+static int matches(const unsigned char *text, size_t at, size_t length, const char *literal) {
+  for (; *literal; literal++, at++)
+    if (at >= length || text[at] != (unsigned char)*literal) return 0;
+  return 1;
+}
+
 // The end of a domain in [start, end), whose last dots are given (0 for none), or `start` where it is none: labels with a
 // dot between them, the last of at least two letters. `@2x.png` names an image's scale.
 static size_t checked_domain(const unsigned char *text, size_t start, size_t end, size_t last_dot, size_t dot_before) {
@@ -107,15 +115,11 @@ static size_t domain_end(const unsigned char *text, size_t start, size_t length)
     end++;
   }
   size_t whole = checked_domain(text, start, end, last_dot, dot_before);
-  return whole > start ? whole : early;
-}
-
-// Byte by byte instead of memcmp and strlen: the literals are a few bytes long, most comparisons end at the second one,
-// and of libc's functions the handler so needs memcpy only.
-static int matches(const unsigned char *text, size_t at, size_t length, const char *literal) {
-  for (; *literal; literal++, at++)
-    if (at >= length || text[at] != (unsigned char)*literal) return 0;
-  return 1;
+  if (whole > start || early > start) return whole > start ? whole : early;
+  // The same with the drive of a user's folder, `@x.example.c:\Users\…`, whose letter goes with it.
+  if (end > start && is_letter(text[end - 1]) && matches(text, end, length, ":\\Users\\"))
+    return checked_domain(text, start, end - 1, last_dot, dot_before);
+  return start;
 }
 
 // What ends a sentence or closes a bracket stands behind a URL, but for the token of an earlier redaction in its query.

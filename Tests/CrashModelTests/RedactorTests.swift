@@ -72,6 +72,7 @@ import Testing
     // Slashes in a row, and what a query leaves behind one.
     ("/home//home/me", "~/me"), ("see /home/?a=b!!", "see /home/"), ("file:///home/#x!!", "file:///home/"),
     ("C:\\Users\\ay\\Users/me", "~/Users/me"), ("5555555555555555C:\\Users\\ay\\x", "[redacted]~/x"),
+    ("a@x.zz.e:\\Users\\ay\\b", "[redacted].~/b"),
     // A file's URL has no password.
     ("https://u:5555555//x@y.example", "https://u:[redacted]//[redacted]"),
     ("file:///home/op:a@x.example:@y.example", "file://~:[redacted]:@y.example"),
