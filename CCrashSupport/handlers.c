@@ -76,7 +76,9 @@ static int wait_for_owner(const struct crash_event *event, uintptr_t self) {
                     crash_sys_thread_id(), columns[CRASH_ARCH_PC]);
   // Short steps first: a host that recovers from faults all the time (a garbage collector's barrier) waits in here.
   int64_t end = crash_clock_ns(CLOCK_MONOTONIC) + (CRASH_DEADLINE_SECONDS + 2) * 1000000000ll;
-  for (long microseconds = 50; crash_clock_ns(CLOCK_MONOTONIC) < end;) {
+  long microseconds = 50;
+  // By number, too: a sandbox may refuse both the sleep and the clock.
+  for (unsigned i = 0; i < 1u << 24 && crash_clock_ns(CLOCK_MONOTONIC) < end; i++) {
     if (try_to_own(self)) return 1;
     crash_sys_sleep_us(microseconds);
     if (microseconds < 10000) microseconds *= 2;

@@ -116,9 +116,10 @@ static void stand_still(int signal, siginfo_t *info, void *context) {
   (void)info;
   if (!__atomic_load_n(&holding, __ATOMIC_ACQUIRE)) return;  // too late: nobody waits for an answer
   uint32_t id = crash_sys_thread_id(), index = 0, asked = SLOT_ASKED;
-  while (index < used_slots && slots[index].id != id) index++;
-  if (id == 0 || index == used_slots) return;
-  slots[index].context = context;
+  uint32_t used = __atomic_load_n(&used_slots, __ATOMIC_ACQUIRE);
+  while (index < used && __atomic_load_n(&slots[index].id, __ATOMIC_ACQUIRE) != id) index++;
+  if (id == 0 || index == used) return;
+  __atomic_store_n(&slots[index].context, context, __ATOMIC_RELAXED);
   crash_syscall(SYS_prctl, 16 /* PR_GET_NAME */, (long)slots[index].name, 0, 0);
   if (!__atomic_compare_exchange_n(&slots[index].state, &asked, SLOT_STOPPED, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
     return;
@@ -130,8 +131,8 @@ static void stand_still(int signal, siginfo_t *info, void *context) {
 // By `tgkill`, which abort() and raise() need too, so that every sandbox lets it through; a call that queues a value with
 // the signal may be the end of the process in one.
 static int ask(long pid, uint32_t index) {
-  slots[index].state = SLOT_ASKED;
-  slots[index].context = NULL;
+  __atomic_store_n(&slots[index].context, NULL, __ATOMIC_RELAXED);
+  __atomic_store_n(&slots[index].state, SLOT_ASKED, __ATOMIC_RELEASE);
   memset(slots[index].name, 0, sizeof slots[index].name);
   long result = crash_syscall(SYS_tgkill, pid, slots[index].id, STOP_SIGNAL, 0);
   if (result == -ESRCH || result == -EINVAL) slots[index].state = SLOT_GONE;

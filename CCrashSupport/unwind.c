@@ -130,7 +130,8 @@ void crash_unwind(const struct crash_record *record, struct crash_cfi_cache *cac
     }
     uint64_t caller = registers.values[CRASH_ARCH_PC];
     if (caller == 0) {
-      walk->end = CRASH_WALK_OUTERMOST;
+      // The outermost frames of libc say that they are that. A stack that was overwritten with zeros does not.
+      walk->end = CRASH_WALK_NO_CALLER;
       return;
     }
     kind = signal_frame ? CRASH_FRAME_PROGRAM_COUNTER : CRASH_FRAME_RETURN_ADDRESS;

@@ -149,7 +149,7 @@ final class EmulatedHost: Sendable {
     let style = ["-O1", "-fomit-frame-pointer", "-fno-optimize-sibling-calls"]
     let sources = ArchitectureTests.sources.map { "\(root)/\($0)" }
     for (path, protection) in [(plain, []), (signing, ["-mbranch-protection=standard"])] {
-      let command = common + style + protection + ["\(faults)/host.c", "\(faults)/hosts.c", "\(faults)/faults.c"]
+      let command = common + style + protection + FaultHost.programs.map { "\(faults)/\($0)" }
       try require(command + sources + ["-rdynamic", "-o", path])
     }
     try require(common + style + ["-fPIC", "-shared", "\(faults)/fxlib.c", "-o", library])

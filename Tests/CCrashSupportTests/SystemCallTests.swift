@@ -36,9 +36,12 @@ struct AllowedCall: CustomTestStringConvertible, Sendable {
     AllowedCall("timer_settime", "ends a handler that hangs"),
     AllowedCall("prctl", "the thread's name", arguments: ["PR_GET_NAME"]),
     AllowedCall("sigaltstack", "whether the handler is on it, to notice later that it was left", arguments: ["NULL"]),
-    AllowedCall("rt_sigaction", "gives the signal back to whom it went before us", arguments: crashSignals),
+    AllowedCall(
+      "rt_sigaction", "gives the signal back to whom it went before us; installs the signal that stops threads",
+      arguments: crashSignals + ["SIGRT_1"]),
+    AllowedCall("futex", "waits for the other threads to stand still, and lets them go"),
     AllowedCall("rt_tgsigqueueinfo", "sends the signal again that was sent"),
-    AllowedCall("tgkill", "the same, where a sandbox knows no rt_tgsigqueueinfo", isFallback: true),
+    AllowedCall("tgkill", "stops the other threads; sends the signal again where there is no rt_tgsigqueueinfo"),
     AllowedCall("kill", "the same, where it does not tell the thread's id", isFallback: true),
     AllowedCall("exit_group", "the end, where no signal ends the process (pid 1)", isFallback: true),
     AllowedCall("rt_sigreturn", "how every handler returns"),
@@ -50,7 +53,12 @@ struct AllowedCall: CustomTestStringConvertible, Sendable {
   ]
 
   /// Of a thread that did not crash, in a handler of ours.
-  static let ofTheOtherThreads: [AllowedCall] = []
+  static let ofTheOtherThreads: [AllowedCall] = [
+    AllowedCall("gettid", "which of the threads that were asked it is"),
+    AllowedCall("prctl", "the thread's name", arguments: ["PR_GET_NAME"]),
+    AllowedCall("futex", "answers, and stands still"),
+    AllowedCall("rt_sigreturn", "how every handler returns"),
+  ]
 
   func allows(_ call: SystemCallTrace.Call) -> Bool {
     guard call.name == name else { return false }

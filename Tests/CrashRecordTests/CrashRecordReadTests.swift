@@ -47,6 +47,20 @@ private func fullForge() -> RecordForge {
     #expect(thread.registers.first { $0.name == "rip" }?.value == 0x5555_0000_1234)
   }
 
+  @Test func otherThreadsAndTheTaskComeBack() throws {
+    var forge = RecordForge()
+    forge.frames = [0x1010, 0x2020]
+    forge.otherThreads = [[0x3030, 0x4040, 0x5050], [], [0x6060]]
+    forge.task = (17, "nightly export")
+    let record = try CrashRecord.read(bytes: forge.bytes())
+    #expect(record.isComplete)
+    #expect(record.task == TaskInfo(id: 17, name: "nightly export"))
+    #expect(record.threads.map(\.id) == [4242, 5000, 5001, 5002])
+    #expect(record.threads.map(\.crashed) == [true, false, false, false])
+    let addresses = record.threads.map { $0.frames.compactMap { $0.captured?.address.rawValue } }
+    #expect(addresses == [[0x1010, 0x2020], [0x3030, 0x4040, 0x5050], [], [0x6060]])
+  }
+
   @Test func idIsTheSameEachTimeAndCarriesTheCrashTime() throws {
     let bytes = fullForge().bytes()
     let id = try CrashRecord.read(bytes: bytes).report().id
@@ -297,10 +311,12 @@ private func fullForge() -> RecordForge {
   @Test func unknownSectionsAreSkipped() throws {
     var bytes = fullForge().bytes()
     // A row more, with the place and the checksum of nothing.
-    bytes.put(UInt32(12), at: 28)
-    bytes.put(UInt32(9_999), at: 88 + 40 * 11)
-    bytes.put(UInt64(bytes.count), at: 88 + 40 * 11 + 8)
-    bytes.put(UInt32(0x434f_4d4d), at: 88 + 40 * 11 + 32)
+    let rows: UInt32 = bytes.get(UInt32.self, at: 28)
+    let row = 88 + 40 * Int(rows)
+    bytes.put(rows + 1, at: 28)
+    bytes.put(UInt32(9_999), at: row)
+    bytes.put(UInt64(bytes.count), at: row + 8)
+    bytes.put(UInt32(0x434f_4d4d), at: row + 32)
     RecordForge.seal(&bytes)
     let record = try CrashRecord.read(bytes: bytes)
     #expect(record.isComplete && record.notes.isEmpty)

@@ -30,6 +30,10 @@ public struct RecordForge {
   public var bottomFrames: [UInt64] = []
   public var depth: UInt64?
   public var threadName = "orderd"
+  /// Frames of threads that did not crash, innermost first.
+  public var otherThreads: [[UInt64]] = []
+  /// Task id and name.
+  public var task: (id: UInt64, name: String)?
 
   public struct ForgedImage {
     public var path: String
@@ -66,8 +70,10 @@ public struct RecordForge {
     sections += [(4, false, images), (5, false, paths)]
     if crashState != 0 {
       sections += [
-        (6, false, signalBytes()), (7, false, threadBytes()), (8, false, frameBytes()), (9, false, registerBytes()),
-        (10, false, messageBytes()), (11, false, noteBytes()),
+        (6, false, signalBytes()), (7, false, threadBytes()), (8, false, frameBytes([frames + bottomFrames])),
+        (9, false, registerBytes()),
+        (10, false, messageBytes()), (11, false, noteBytes()), (12, false, taskBytes()),
+        (13, false, otherThreadBytes()), (14, false, frameBytes(otherThreads)), (15, false, []),
       ]
     }
     var header = [UInt8](repeating: 0, count: 4096)
@@ -209,9 +215,36 @@ public struct RecordForge {
     return withUnsafeBytes(of: value) { Array($0) }
   }
 
-  private func frameBytes() -> [UInt8] {
+  private func otherThreadBytes() -> [UInt8] {
+    var first = 0
+    return otherThreads.enumerated().flatMap { index, frames in
+      var value = crash_record_thread()
+      value.id = UInt32(5000 + index)
+      value.registers = CRASH_RECORD_NO_REGISTERS
+      value.depth = UInt64(frames.count)
+      value.first_frame = UInt32(first)
+      value.top_count = UInt32(frames.count)
+      first += frames.count
+      return withUnsafeBytes(of: value) { Array($0) }
+    }
+  }
+
+  private func taskBytes() -> [UInt8] {
+    guard let task else { return [] }
+    var bytes = [UInt8](repeating: 0, count: CRASH_TASK_SIZE)
+    bytes.put(task.id, at: 0)
+    bytes.put(UInt16(task.name.utf8.count), at: CRASH_TASK_NAME_LENGTH_OFFSET)
+    bytes.put(Array(task.name.utf8), at: CRASH_TASK_NAME_OFFSET)
+    return bytes
+  }
+
+  private func frameBytes(_ stacks: [[UInt64]]) -> [UInt8] {
+    stacks.flatMap { frameBytes(of: $0) }
+  }
+
+  private func frameBytes(of stack: [UInt64]) -> [UInt8] {
     var bytes: [UInt8] = []
-    for (index, address) in (frames + bottomFrames).enumerated() {
+    for (index, address) in stack.enumerated() {
       var value = crash_record_frame()
       value.address = address
       value.kind = index == 0 ? 0 : 1

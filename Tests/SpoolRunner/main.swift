@@ -69,7 +69,7 @@ case "verify":
   say("replaced \(CrashReporter.verify().replacedSignals)")
   say("included \(CrashReporter.includeTaskLocal("request_id", RequestScope.$id))")
   say("included \(CrashReporter.includeTaskLocal(String(repeating: "n", count: 61), RequestScope.$id))")
-  Task(name: "nightly") {
+  Task.detached(name: "nightly") {
     RequestScope.$id.withValue("9f2c") { _ = raise(SIGSEGV) }
   }
   while true { pause() }

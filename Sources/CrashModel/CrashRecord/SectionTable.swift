@@ -60,7 +60,7 @@ struct SectionTable {
     }
     // Every writer of this version lists all of these, used or not. A row whose type was damaged looks like that of a
     // section that is not known here, and what it held would be missed in silence.
-    for type in CRASH_SECTION_PROCESS.rawValue...CRASH_SECTION_NOTES.rawValue where !listed.contains(type) {
+    for type in CRASH_SECTION_PROCESS.rawValue...CRASH_SECTION_OTHER_REGISTERS.rawValue where !listed.contains(type) {
       guard crashed || Self.isWrittenAtStart(type), let name = Self.name(type) else { continue }
       notes.append("The section \(name) is missing.")
     }
