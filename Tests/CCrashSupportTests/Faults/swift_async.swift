@@ -1,4 +1,5 @@
-// swift-format-ignore-file: functions are found again by their names, which stand out like this.
+// swift-format-ignore-file
+// The functions are found again by their names, which stand out like this.
 // Tasks of every kind that crash behind functions that await: who awaits is on no stack.
 import Glibc
 
