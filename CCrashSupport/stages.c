@@ -21,9 +21,9 @@
 enum stage {
   STAGE_SIGNAL = 1,
   STAGE_WALK = 2,
-  STAGE_MESSAGES = 3,
-  STAGE_IMAGES = 4,
-  STAGE_SEAL = 5,
+  STAGE_IMAGES = 3,
+  STAGE_SEAL = 4,
+  STAGE_MESSAGES = 5,
   STAGE_TASK = 6,
   STAGE_THREADS = 7,
 };
@@ -283,9 +283,10 @@ void crash_stages_run(const struct crash_event *event) {
   open_faults();
   crash_deadline_set();
   run_stage(STAGE_WALK, stage_walk, event);
-  run_stage(STAGE_MESSAGES, stage_messages, event);
   run_stage(STAGE_IMAGES, stage_images, event);
   run_stage(STAGE_SEAL, stage_seal, event);
+  // From here on other people's code runs, which may hang: the stack is on the disk.
+  run_stage(STAGE_MESSAGES, stage_messages, event);
   run_stage(STAGE_TASK, stage_task, event);
   note_handlers(record, event->signal);
   crash_record_commit_notes(record);

@@ -21,7 +21,13 @@ struct slot {
   const ucontext_t *context;
   char name[16];
 };
-enum { SLOT_IDLE = 0, SLOT_ASKED = 1, SLOT_STOPPED = 2, SLOT_GONE = 3 };
+enum {
+  SLOT_IDLE = 0,
+  SLOT_ASKED = 1,
+  SLOT_STOPPED = 2,
+  SLOT_GONE = 3,
+  SLOT_LATE = 4,  // asked, and not waited for any more: the signal is still on its way
+};
 
 static struct slot slots[CRASH_THREADS_MAX];
 static uint32_t used_slots;  // no slot at or behind this index was ever taken
@@ -38,6 +44,7 @@ static uint32_t take_slot(uint32_t id) {
     uint32_t index = (first + i) % CRASH_THREADS_MAX, nobody = 0;
     if (__atomic_load_n(&slots[index].id, __ATOMIC_RELAXED) != 0) continue;
     if (!__atomic_compare_exchange_n(&slots[index].id, &nobody, id, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
+    __atomic_store_n(&slots[index].state, SLOT_IDLE, __ATOMIC_RELAXED);
     uint32_t used = __atomic_load_n(&used_slots, __ATOMIC_RELAXED);
     while (used <= index &&
            !__atomic_compare_exchange_n(&used_slots, &used, index + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
@@ -97,7 +104,7 @@ void crash_threads_after_fork(void) {
 // glibc removes its two internal signals from every mask that it is given, so that this one is open in threads that block
 // "everything", as libdispatch's workers do. It stands for setuid() in many threads, which nobody waits for any more.
 #define STOP_SIGNAL 33
-#define SILENCE_NS 200000000ll
+#define SILENCE_NS 500000000ll
 
 static uint32_t holding;   // futex: threads wait while it is 1
 static uint32_t answered;  // futex: threads that stand still
@@ -109,20 +116,38 @@ static long futex(uint32_t *word, int operation, uint32_t value, const struct ti
   return crash_syscall(SYS_futex, (long)word, operation | FUTEX_PRIVATE_FLAG, value, (long)timeout);
 }
 
+// What libc sent, and not we: its own handler takes it. A thread that never does what setuid() asks of it would hang the
+// one that waits for it.
+static void forward(int signal, siginfo_t *info, void *context) {
+  if (former_action.handler != (void *)SIG_DFL && former_action.handler != (void *)SIG_IGN)
+    ((void (*)(int, siginfo_t *, void *))former_action.handler)(signal, info, context);
+}
+
 // The handler in the threads that are stopped. Which slot is its own is looked for, and not kept in thread-local storage:
 // in a shared library the first use of that allocates.
 static void stand_still(int signal, siginfo_t *info, void *context) {
-  (void)signal;
-  (void)info;
-  if (!__atomic_load_n(&holding, __ATOMIC_ACQUIRE)) return;  // too late: nobody waits for an answer
-  uint32_t id = crash_sys_thread_id(), index = 0, asked = SLOT_ASKED;
-  uint32_t used = __atomic_load_n(&used_slots, __ATOMIC_ACQUIRE);
+  uint32_t used = __atomic_load_n(&used_slots, __ATOMIC_ACQUIRE), id = crash_sys_thread_id(), index = 0;
   while (index < used && __atomic_load_n(&slots[index].id, __ATOMIC_ACQUIRE) != id) index++;
-  if (id == 0 || index == used) return;
-  __atomic_store_n(&slots[index].context, context, __ATOMIC_RELAXED);
-  crash_syscall(SYS_prctl, 16 /* PR_GET_NAME */, (long)slots[index].name, 0, 0);
-  if (!__atomic_compare_exchange_n(&slots[index].state, &asked, SLOT_STOPPED, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+  uint32_t late = SLOT_LATE;
+  if (id == 0 || index == used) {
+    forward(signal, info, context);
     return;
+  }
+  struct slot *slot = &slots[index];
+  if (__atomic_compare_exchange_n(&slot->state, &late, SLOT_IDLE, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return;
+  if (late != SLOT_ASKED) {
+    forward(signal, info, context);
+    return;
+  }
+  __atomic_store_n(&slot->context, context, __ATOMIC_RELAXED);
+  crash_syscall(SYS_prctl, 16 /* PR_GET_NAME */, (long)slot->name, 0, 0);
+  uint32_t asked = SLOT_ASKED;
+  if (!__atomic_compare_exchange_n(&slot->state, &asked, SLOT_STOPPED, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    // Given up in between: this was the signal that was on its way.
+    late = SLOT_LATE;
+    __atomic_compare_exchange_n(&slot->state, &late, SLOT_IDLE, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    return;
+  }
   __atomic_add_fetch(&answered, 1, __ATOMIC_RELEASE);
   futex(&answered, FUTEX_WAKE, 1, NULL);
   while (__atomic_load_n(&holding, __ATOMIC_ACQUIRE)) futex(&holding, FUTEX_WAIT, 1, NULL);
@@ -131,6 +156,9 @@ static void stand_still(int signal, siginfo_t *info, void *context) {
 // By `tgkill`, which abort() and raise() need too, so that every sandbox lets it through; a call that queues a value with
 // the signal may be the end of the process in one.
 static int ask(long pid, uint32_t index) {
+  // The signal of the last time has not come yet: it will do. Two would be one too many.
+  uint32_t late = SLOT_LATE;
+  if (__atomic_compare_exchange_n(&slots[index].state, &late, SLOT_ASKED, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return 1;
   __atomic_store_n(&slots[index].context, NULL, __ATOMIC_RELAXED);
   __atomic_store_n(&slots[index].state, SLOT_ASKED, __ATOMIC_RELEASE);
   memset(slots[index].name, 0, sizeof slots[index].name);
@@ -160,9 +188,14 @@ size_t crash_threads_stop(size_t *without_room) {
   }
   // Where a sandbox keeps from us who we are we would stop ourselves, and without our handler the signal ends the process.
   // The threads are listed then, without an answer.
-  if (stopped_count == 0 || self == 0 || pid <= 0 ||
-      crash_sys_sigaction(STOP_SIGNAL, &stop_action, &former_action) != 0)
+  struct crash_kernel_sigaction action;
+  if (stopped_count == 0 || self == 0 || pid <= 0 || crash_sys_sigaction(STOP_SIGNAL, NULL, &action) != 0)
     return stopped_count;
+  // Ours is still there when somebody did not answer the last time.
+  if (action.handler != stop_action.handler) {
+    former_action = action;
+    if (crash_sys_sigaction(STOP_SIGNAL, &stop_action, NULL) != 0) return stopped_count;
+  }
   __atomic_store_n(&holding, 1, __ATOMIC_RELEASE);
   for (size_t i = 0; i < stopped_count; i++) asked += (uint32_t)ask(pid, stopped_slots[i]);
 
@@ -207,13 +240,18 @@ struct crash_stopped_thread crash_threads_stopped(size_t index) {
 
 void crash_threads_let_go(void) {
   if (!__atomic_load_n(&holding, __ATOMIC_ACQUIRE)) return;
-  int all_answered = 1;
-  for (size_t i = 0; i < stopped_count; i++) all_answered &= slots[stopped_slots[i]].state == SLOT_STOPPED;
-  // A signal that is still on its way must find our handler, which then returns at once: the default action of this one
-  // ends the process, and libc's handler would look for a call of setuid() that is not there.
-  if (all_answered) crash_sys_sigaction(STOP_SIGNAL, &former_action, NULL);
-  for (size_t i = 0; i < stopped_count; i++) slots[stopped_slots[i]].state = SLOT_IDLE;
+  for (size_t i = 0; i < stopped_count; i++) {
+    uint32_t asked = SLOT_ASKED;
+    struct slot *slot = &slots[stopped_slots[i]];
+    if (!__atomic_compare_exchange_n(&slot->state, &asked, SLOT_LATE, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+      __atomic_store_n(&slot->state, SLOT_IDLE, __ATOMIC_RELEASE);
+  }
   stopped_count = 0;
+  // A signal that is still on its way must find our handler: the default action of this one ends the process, and libc's
+  // handler would look for a call of setuid() that is not there.
+  uint32_t used = __atomic_load_n(&used_slots, __ATOMIC_ACQUIRE), i = 0;
+  while (i < used && __atomic_load_n(&slots[i].state, __ATOMIC_ACQUIRE) != SLOT_LATE) i++;
+  if (i == used) crash_sys_sigaction(STOP_SIGNAL, &former_action, NULL);
   __atomic_store_n(&holding, 0, __ATOMIC_RELEASE);
   futex(&holding, FUTEX_WAKE, INT_MAX, NULL);
 }

@@ -32,7 +32,7 @@ struct crash_stopped_thread {
   char name[16];
 };
 
-/// Stops all other known threads and waits until they stand still, 200 ms after the last answer at most.
+/// Stops all other known threads and waits until they stand still, 500 ms after the last answer at most.
 ///
 /// Each gets signal 33 (glibc's SIGSETXID), which no libc call can block, and waits in its handler. Returns how many there
 /// are, the silent ones included. `without_room` becomes the number of threads that are not known.

@@ -13,6 +13,9 @@ final class FaultHost: Sendable {
   /// The same layout, other names and another build id.
   var otherLibrary: String { "\(directory.path)/fxlib2.so" }
 
+  /// Crashes while it is being loaded.
+  var constructorLibrary: String { "\(directory.path)/fxctor.so" }
+
   /// The ways in which the program of `swift_async.swift` is built.
   enum AsyncBuild: String, CaseIterable, Sendable {
     case debug, release
@@ -47,6 +50,8 @@ final class FaultHost: Sendable {
     for (path, flags) in [(library, []), (otherLibrary, ["-DOTHER"])] {
       try require(["gcc"] + style + includes + ["-fPIC", "-shared", "\(faults)/fxlib.c", "-o", path] + flags)
     }
+
+    try require(["gcc"] + style + ["-fPIC", "-shared", "\(faults)/fxctor.c", "-o", constructorLibrary])
 
     let plain = "\(directory.path)/faults-plain.o"
     try require(
@@ -89,7 +94,7 @@ final class FaultHost: Sendable {
   }
 
   /// The C program's own sources.
-  static let programs = ["host.c", "hosts.c", "faults.c", "sandboxes.c", "lives.c", "damage.c"]
+  static let programs = ["host.c", "hosts.c", "faults.c", "sandboxes.c", "lives.c", "damage.c", "corners.c"]
 
   private func require(_ command: [String], in folder: String? = nil) throws {
     // The Swift compiler leaves empty folders where it puts its temporary files.

@@ -12,9 +12,11 @@ import Testing
     var testDescription: String { "\(compiler) \(sanitizer)" }
   }
 
-  static let builds = ["gcc", "clang"].flatMap { compiler in
-    ["address", "thread", "undefined"].map { Build(compiler: compiler, sanitizer: $0) }
-  }
+  /// Each sanitizer once, and both compilers. Building a host takes ten times as long as letting it crash.
+  static let builds = [
+    Build(compiler: "gcc", sanitizer: "address"), Build(compiler: "gcc", sanitizer: "undefined"),
+    Build(compiler: "clang", sanitizer: "thread"),
+  ]
 
   /// Where the Swift toolchain's own libraries and compilers are.
   private static func toolchain() throws -> String {

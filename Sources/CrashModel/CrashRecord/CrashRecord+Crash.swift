@@ -264,9 +264,9 @@ extension CrashRecord {
     switch stage {
     case 1: "storing the signal and the registers"
     case 2: "walking the stack"
-    case 3: "copying the messages"
-    case 4: "completing the images"
-    case 5: "sealing the thread that crashed"
+    case 3: "completing the images"
+    case 4: "sealing the thread that crashed"
+    case 5: "copying the messages"
     case 6: "describing the task"
     case 7: "capturing the other threads"
     default: "in stage \(stage)"

@@ -19,10 +19,18 @@ static volatile int *volatile nowhere;
 
 // A store faults while the stack pointer is wrong, and in the second one the push through it.
 static NI void dx_store_on(uintptr_t stack) {
+#if defined(__x86_64__)
   __asm__ volatile("movq %0, %%rsp\n\tmovl $1, 0" : : "r"(stack) : "memory");
+#else
+  __asm__ volatile("mov sp, %0\n\tstr wzr, [%1]" : : "r"(stack), "r"((uintptr_t)0) : "memory");
+#endif
 }
 static NI void dx_push_on(uintptr_t stack) {
+#if defined(__x86_64__)
   __asm__ volatile("movq %0, %%rsp\n\tpushq $1" : : "r"(stack) : "memory");
+#else
+  __asm__ volatile("mov sp, %0\n\tstr xzr, [sp, #-16]!" : : "r"(stack) : "memory");
+#endif
 }
 
 // ---- The end of a thread ----------------------------------------------------------------------------------------

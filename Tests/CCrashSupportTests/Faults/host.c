@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "CCrashSupport.h"
+#include "corners.h"
 #include "damage.h"
 #include "faults.h"
 #include "hosts.h"
@@ -28,14 +29,15 @@ int main(int count, char **arguments) {
   const char *folder = getenv("FX_DB");
   if (life_exists(arguments[1])) exit(life_run(arguments[1], folder));
   const char *name = sandbox_fault(arguments[1]);
-  int is_host = host_prepare(name);
-  if (!is_host) fault_pre(name);
+  int is_host = host_prepare(name), is_corner = corner_exists(name);
+  if (is_corner) corner_prepare(name);
+  if (!is_host && !is_corner) fault_pre(name);
   if (folder) {
     if (reporter_start(folder) != CRASH_SUPPORT_STARTED) return 90;
     crash_support_set_operation("fault", 5);
     crash_support_add_breadcrumb("fault", 5, arguments[1], strlen(arguments[1]));
   }
   sandbox_enter(arguments[1]);
-  int result = is_host ? host_run(name) : damage_exists(name) ? damage_run(name) : fault_run(name);
+  int result = is_corner ? corner_run(name) : is_host ? host_run(name) : damage_exists(name) ? damage_run(name) : fault_run(name);
   exit(result == 1000 ? 0 : result);
 }
