@@ -133,7 +133,10 @@ static void handle(int signal, siginfo_t *info, void *opaque) {
   // Whoever may let the process live, or wants a look at the other threads itself, finds them running. Where the default
   // action is next they stay where they are: a thread that wakes from a call that cannot be restarted could end the process
   // in its own way, before this one does.
-  if (crash_former_handler_exists(signal)) crash_threads_let_go();
+  if (crash_former_handler_exists(signal))
+    crash_threads_let_go();
+  else
+    crash_threads_expect_death(signal);
   note_handed_over();
   if (crash_hand_over(&event) == CRASH_OUTCOME_RECOVERED) take_back();
 }

@@ -238,8 +238,9 @@ static void capture_other(struct crash_record *record, const struct crash_event 
 
 static void capture_others(struct crash_record *record, const struct crash_event *event) {
   memset(&others, 0, sizeof others);
-  memset(&walk_cache, 0, sizeof walk_cache);
   run_stage(STAGE_THREADS, stage_stop, event);
+  // Rows from the time before they stood still may be of code that has gone since.
+  if (others.count) memset(&walk_cache, 0, sizeof walk_cache);
   // Sealed as it grows, so that a deadline in the middle leaves the threads up to there.
   for (;;) {
     if (others.next % 64 == 0 || others.next == others.count) {

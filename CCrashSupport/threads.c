@@ -108,6 +108,7 @@ void crash_threads_after_fork(void) {
 
 static uint32_t holding;   // futex: threads wait while it is 1
 static uint32_t answered;  // futex: threads that stand still
+static int expected_death;  // signal
 static size_t stopped_count;
 static uint16_t stopped_slots[CRASH_THREADS_MAX];
 static struct crash_kernel_sigaction stop_action, former_action;
@@ -150,7 +151,14 @@ static void stand_still(int signal, siginfo_t *info, void *context) {
   }
   __atomic_add_fetch(&answered, 1, __ATOMIC_RELEASE);
   futex(&answered, FUTEX_WAKE, 1, NULL);
-  while (__atomic_load_n(&holding, __ATOMIC_ACQUIRE)) futex(&holding, FUTEX_WAIT, 1, NULL);
+  // A process that dumps its core takes its time too, but its threads do not run any more then.
+  const struct timespec second = {1, 0};
+  for (int seconds = 0; __atomic_load_n(&holding, __ATOMIC_ACQUIRE);) {
+    int death = __atomic_load_n(&expected_death, __ATOMIC_ACQUIRE);
+    if (futex(&holding, FUTEX_WAIT, 1, &second) != -ETIMEDOUT || !death) continue;
+    if (++seconds == 3) crash_syscall(SYS_kill, crash_sys_getpid(), death, 0, 0);
+    if (seconds == 6) crash_syscall(SYS_kill, crash_sys_getpid(), SIGKILL, 0, 0);
+  }
 }
 
 // By `tgkill`, which abort() and raise() need too, so that every sandbox lets it through; a call that queues a value with
@@ -238,8 +246,11 @@ struct crash_stopped_thread crash_threads_stopped(size_t index) {
   return thread;
 }
 
+void crash_threads_expect_death(int signal) { __atomic_store_n(&expected_death, signal, __ATOMIC_RELEASE); }
+
 void crash_threads_let_go(void) {
   if (!__atomic_load_n(&holding, __ATOMIC_ACQUIRE)) return;
+  __atomic_store_n(&expected_death, 0, __ATOMIC_RELEASE);
   for (size_t i = 0; i < stopped_count; i++) {
     uint32_t asked = SLOT_ASKED;
     struct slot *slot = &slots[stopped_slots[i]];

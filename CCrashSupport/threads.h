@@ -42,6 +42,11 @@ size_t crash_threads_stop(size_t *without_room);
 /// The `index`-th of them. Async-signal-safe.
 struct crash_stopped_thread crash_threads_stopped(size_t index);
 
+/// To be called when the process is about to end by the default action of `signal` while the others are stopped. Should it
+/// not end, because the fault was gone when it was repeated, they end it by that signal three seconds later: without us it
+/// would have ended, and nobody is there to let them go. Async-signal-safe.
+void crash_threads_expect_death(int signal);
+
 /// Lets them all go on where they were, and gives the signal back to libc. Calls that were interrupted and cannot be
 /// restarted (poll, sleep) return EINTR there. Does nothing where none is stopped. Async-signal-safe.
 void crash_threads_let_go(void);

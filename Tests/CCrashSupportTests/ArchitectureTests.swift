@@ -115,15 +115,7 @@ import Testing
       #expect(captured.record.isComplete && captured.record.machine == 183)
       #expect(captured.report.signal?.number == fault.signal)
       #expect(captured.report.crashedThread?.registers.map(\.name).suffix(3) == ["sp", "pc", "pstate"])
-      let names = try captured.names(addr2line: "aarch64-linux-gnu-addr2line")
-      var position = 0
-      for function in fault.functions {
-        guard let found = names[position...].firstIndex(of: function) else {
-          Issue.record("\(function) is not in \(names)")
-          return
-        }
-        position = found + 1
-      }
+      try captured.expectFunctions(fault.functions, addr2line: "aarch64-linux-gnu-addr2line")
     }
   }
 }

@@ -1,6 +1,7 @@
 import CrashModel
 import Foundation
 import TestSupport
+import Testing
 
 /// What one run left, read back.
 struct CapturedRecord {
@@ -21,6 +22,22 @@ struct CapturedRecord {
   var addresses: [UInt64] {
     (report.crashedThread?.frames ?? []).compactMap { $0.captured }.filter { $0.kind != .asyncResume }
       .map(\.address.rawValue)
+  }
+
+  /// Expects these functions among the crashing thread's frames, in this order; others may stand between.
+  func expectFunctions(
+    _ functions: [String], addr2line: String = "addr2line", by matches: (String, String) -> Bool = { $0 == $1 },
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) throws {
+    let names = try names(addr2line: addr2line)
+    var position = 0
+    for function in functions {
+      guard let found = names[position...].firstIndex(where: { matches($0, function) }) else {
+        Issue.record("\(function) is not in \(names.prefix(60))", sourceLocation: sourceLocation)
+        return
+      }
+      position = found + 1
+    }
   }
 
   /// Linker names of the crashing thread's frames, by binutils: an opinion that is not ours.

@@ -66,15 +66,7 @@ import Testing
       return
     }
     #expect(captured.record.isComplete)
-    let names = try captured.names()
-    var position = 0
-    for name in try #require(Self.expected[fault]) {
-      guard let found = names[position...].firstIndex(where: { $0.contains(name) }) else {
-        Issue.record("\(fault): \(name) is not in \(names)")
-        return
-      }
-      position = found + 1
-    }
+    try captured.expectFunctions(try #require(Self.expected[fault])) { $0.contains($1) }
 
     let cores = run.names().filter { $0.hasPrefix("core") }
     guard outcome.dumpedCore, cores.count == 1, !Self.gdbIsNoJudge.contains(fault) else { return }

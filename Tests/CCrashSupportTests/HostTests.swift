@@ -83,15 +83,7 @@ import Testing
     case .crash(let signal, let functions):
       #expect(captured.record.isComplete == true)
       #expect(captured.report.signal?.number == signal)
-      let names = try captured.names()
-      var position = 0
-      for function in functions {
-        guard let found = names[position...].firstIndex(of: function) else {
-          Issue.record("\(function) is not in \(names)")
-          return
-        }
-        position = found + 1
-      }
+      try captured.expectFunctions(functions)
     }
   }
 

@@ -60,7 +60,7 @@ import Testing
       let captured = try #require(try CapturedRecord(in: run))
       #expect(captured.record.isComplete, "\(captured.report.notes)")
       #expect(run.names(in: "spool").count == 1)
-      try expect(functions, in: captured)
+      try captured.expectFunctions(functions)
     }
   }
 
@@ -109,7 +109,7 @@ import Testing
     if let ofChild {
       #expect(ofChild.record.isComplete)
       #expect(ofChild.record.process?.id == childID)
-      try expect(["lx_leaf", "lx_top", "life_run", "main"], in: ofChild)
+      try ofChild.expectFunctions(["lx_leaf", "lx_top", "life_run", "main"])
     }
 
     let outcome = try running.finish()
@@ -152,7 +152,7 @@ import Testing
     #expect(outcome.status == .signaled(fault == "rsp_non_canonical" ? SIGBUS : SIGSEGV))
     let captured = try #require(try CapturedRecord(in: run))
     #expect(captured.record.crashState == .complete)
-    try expect(functions, in: captured)
+    try captured.expectFunctions(functions)
     let thread = try #require(captured.report.crashedThread)
     if fault.hasPrefix("rsp_") {
       // Nothing can be found on a stack that is not there; that is said. Where it can be read, what lies in the place of the
@@ -162,18 +162,6 @@ import Testing
       #expect(thread.frames.count <= (fault == "rsp_read_only" || fault == "rsp_odd" ? 2 : 1))
     } else {
       #expect(thread.status == .captured)
-    }
-  }
-
-  private func expect(_ functions: [String], in captured: CapturedRecord) throws {
-    let names = try captured.names()
-    var position = 0
-    for function in functions {
-      guard let found = names[position...].firstIndex(of: function) else {
-        Issue.record("\(function) is not in \(names)")
-        return
-      }
-      position = found + 1
     }
   }
 }

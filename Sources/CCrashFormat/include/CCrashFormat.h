@@ -355,8 +355,8 @@ enum crash_record_note_kind {
   CRASH_NOTE_HANDLER_REPLACED = 3,///< somebody put the handler at `address` in front of ours for signal `stage`
   CRASH_NOTE_IMAGES_FULL = 4,     ///< `value` images found no room
   CRASH_NOTE_WALK_ENDED = 5,      ///< why the walk of thread `value` ended: enum crash_record_walk_end in `stage`
-  CRASH_NOTE_THREADS_OVER_CAP = 7,  ///< `value` threads found no room
   CRASH_NOTE_HOST_HANDLER = 6,    ///< the host's own handler at `address` got signal `stage` after the record was complete
+  CRASH_NOTE_THREADS_OVER_CAP = 7,  ///< `value` threads found no room
 };
 /// Why the walk of a stack ended.
 enum crash_record_walk_end {
