@@ -39,10 +39,10 @@ static int is_runner(uint64_t pc) {
 void crash_async_prepare(const struct crash_record *record) {
   runner_count = 0;
   runtime_is_library = 0;
+  if (!swift_job_run) return;  // no Swift concurrency in this process
   // By name first: in an executable without PIE the address of a function is a jump in its own procedure linkage table.
   void *run = dlsym(RTLD_DEFAULT, "swift_job_run");
   uint64_t address = (uint64_t)(uintptr_t)(run ? run : (void *)swift_job_run);
-  if (!address) return;
   uint16_t image = crash_images_index(record, address);
   uint16_t own = crash_images_index(record, (uint64_t)(uintptr_t)crash_async_prepare);
   if (image != CRASH_RECORD_NO_IMAGE && image != own) {

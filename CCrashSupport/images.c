@@ -160,15 +160,11 @@ static int record_one(struct dl_phdr_info *info, size_t size, void *data) {
     known->flags &= (uint8_t)~CRASH_IMAGE_UNLOADED;
     return 0;
   }
-  char executable[PATH_MAX];
   const char *path = info->dlpi_name ? info->dlpi_name : "";
   size_t length = strlen(path);
   if (length == 0 && image_count == 0) {
-    ssize_t got = readlink("/proc/self/exe", executable, sizeof executable);
-    if (got > 0) {
-      path = executable;
-      length = (size_t)got;
-    }
+    path = record->process->executable;
+    length = record->process->executable_length;
     image.flags |= CRASH_IMAGE_MAIN_EXECUTABLE;
   } else if (strncmp(path, "linux-vdso", 10) == 0 || strncmp(path, "linux-gate", 10) == 0) {
     image.flags |= CRASH_IMAGE_VDSO;

@@ -154,9 +154,14 @@ void crash_scope_attach(struct crash_record *record) {
   struct crash_record_scope *scope = record->scope;
   scope->user = early_scope.user;
   scope->operation = early_scope.operation;
-  memcpy(scope->tags, early_scope.tags, sizeof scope->tags);
+  // Only what was used: the rest is zero on both sides, and 45 KiB of it.
+  for (unsigned i = 0; i < CRASH_RECORD_TAG_COUNT; i++)
+    if (early_scope.tags[i].sequence) scope->tags[i] = early_scope.tags[i];
   // A breadcrumb that another thread is adding to the early ring at this moment may be missed; none is torn unseen.
-  memcpy(record->breadcrumbs, &early_breadcrumbs, sizeof early_breadcrumbs);
+  uint64_t count = __atomic_load_n(&early_breadcrumbs.count, __ATOMIC_ACQUIRE);
+  record->breadcrumbs->count = count;
+  for (uint64_t i = 0; i < count && i < CRASH_RECORD_BREADCRUMB_COUNT; i++)
+    record->breadcrumbs->ring[i] = early_breadcrumbs.ring[i];
   __atomic_store_n(&attached_scope, scope, __ATOMIC_RELEASE);
   __atomic_store_n(&attached_breadcrumbs, record->breadcrumbs, __ATOMIC_RELEASE);
   pthread_mutex_unlock(&lock);

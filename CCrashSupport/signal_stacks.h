@@ -12,8 +12,8 @@
 /// Not async-signal-safe: maps memory.
 int crash_signal_stack_arm(void);
 
-/// Takes the calling thread's alternate stack away and unmaps it, if `crash_signal_stack_arm` set it.
-/// Not async-signal-safe.
+/// Takes the calling thread's alternate stack away, if `crash_signal_stack_arm` set it, and keeps it for another thread
+/// or unmaps it. Not async-signal-safe.
 void crash_signal_stack_disarm(void);
 
 #endif

@@ -1,8 +1,6 @@
 #include "stages.h"
 
 #include <dlfcn.h>
-#include <elf.h>
-#include <link.h>
 #include <string.h>
 #include <time.h>
 
@@ -316,24 +314,20 @@ void crash_stages_take_back(void) {
 
 // ---- abort() ----------------------------------------------------------------------------------------------------
 
-static uint64_t abort_start, abort_size;
+static uint64_t abort_address;
 
 void crash_stages_prepare(void) {
   // By name and not by `&abort`, which in an executable without PIE is a jump in its own procedure linkage table.
-  void *function = dlsym(RTLD_DEFAULT, "abort");
-  Dl_info info;
-  const ElfW(Sym) *symbol = NULL;
-  abort_start = (uint64_t)(uintptr_t)function;
-  abort_size = 0;
-  if (function && dladdr1(function, &info, (void **)&symbol, RTLD_DL_SYMENT) != 0 && symbol)
-    abort_size = symbol->st_size;
+  abort_address = (uint64_t)(uintptr_t)dlsym(RTLD_DEFAULT, "abort");
 }
 
 int crash_stages_met_abort(void) {
-  // raise() and what it is made of are inside of abort(); nothing else is.
   const struct crash_record *record = &crash_capture.record;
+  uint64_t start, size;
+  if (!abort_address || !crash_cfi_function(record, abort_address, &start, &size)) return 0;
+  // raise() and what it is made of are inside of abort(); nothing else is.
   for (uint32_t i = 0; i < record->thread->top_count && i < 8; i++)
-    if (record->frames[i].address - 1 - abort_start < abort_size) return 1;
+    if (record->frames[i].address - 1 - start < size) return 1;
   return 0;
 }
 

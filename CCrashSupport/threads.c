@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "syscalls.h"
@@ -35,6 +36,9 @@ static uint32_t next_slot;   // where a free one is looked for first
 static uint32_t unknown_threads;
 
 static _Thread_local uint32_t own_slot;  // index + 1
+
+// glibc 2.32; weak, so that older ones only lose the short cut.
+extern char __libc_single_threaded __attribute__((weak));
 
 // Takes a slot for a thread. Returns its index + 1, or 0 where all are taken.
 static uint32_t take_slot(uint32_t id) {
@@ -75,6 +79,14 @@ void crash_threads_add_existing(void) {
   // A child made by fork before the first start has its parent's list.
   if (own_slot && slots[own_slot - 1].id != crash_sys_thread_id()) crash_threads_after_fork();
   crash_threads_add();
+  if (&__libc_single_threaded && __libc_single_threaded) return;
+  // As many links as there are threads, and two (proc_task_getattr): where all came through our pthread_create the list
+  // need not be read.
+  struct stat status;
+  uint32_t known_threads = 0;
+  if (stat("/proc/self/task", &status) != 0) return;
+  for (uint32_t i = 0; i < used_slots; i++) known_threads += __atomic_load_n(&slots[i].id, __ATOMIC_RELAXED) != 0;
+  if (status.st_nlink <= (nlink_t)known_threads + 2) return;
   DIR *directory = opendir("/proc/self/task");
   if (!directory) return;
   for (const struct dirent *entry; (entry = readdir(directory));) {

@@ -10,6 +10,7 @@ import Glibc
 // `SpoolRunner verify DIR`: looks whether capture works, before the start, behind it, and with another handler in front;
 // then crashes in a task with a task local.
 // `SpoolRunner errors DIR COUNT`: reports so many handled errors.
+// `SpoolRunner time DIR`: how many nanoseconds the start takes on the calling thread.
 // `SpoolRunner lock FILE`: holds a record's lock, as a living run does, until standard input ends.
 let arguments = CommandLine.arguments
 
@@ -82,12 +83,21 @@ case "errors":
   let count = arguments.count > 3 ? Int(arguments[3]) ?? 1 : 1
   for _ in 0..<count { synchronize() }
   if !CrashReporter.flush(timeout: .seconds(60)) { fail("not stored in time") }
+case "time":
+  var before = timespec()
+  var behind = timespec()
+  let configuration = CrashReporter.Configuration(service: "runner", directory: arguments[2])
+  clock_gettime(CLOCK_MONOTONIC, &before)
+  do { try CrashReporter.start(configuration) } catch { fail("\(error)") }
+  clock_gettime(CLOCK_MONOTONIC, &behind)
+  say((behind.tv_sec - before.tv_sec) * 1_000_000_000 + behind.tv_nsec - before.tv_nsec)
+  if !CrashReporter.flush(timeout: .seconds(60)) { fail("not done in time") }
 case "lock":
   let file = open(arguments[2], O_RDWR)
   guard file >= 0, flock(file, LOCK_EX) == 0 else { fail("no lock") }
   say("locked")
   _ = readLine()
-default: fail("usage: SpoolRunner process|poison|start|verify|errors|lock PATH")
+default: fail("usage: SpoolRunner process|poison|start|verify|errors|time|lock PATH")
 }
 
 enum RequestScope {
