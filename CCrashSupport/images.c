@@ -296,3 +296,10 @@ uint16_t crash_images_index(const struct crash_record *record, uint64_t address)
   const struct crash_record_image *image = find_current(record, address);
   return image ? (uint16_t)(image - record->images) : CRASH_RECORD_NO_IMAGE;
 }
+
+int crash_images_is_named(const struct crash_record *record, uint64_t address, const char *name) {
+  const struct crash_record_image *image = find_current(record, address);
+  size_t length = strlen(name);
+  return image && image->path_length >= length &&
+         memcmp(record->paths + image->path_offset + image->path_length - length, name, length) == 0;
+}

@@ -51,4 +51,7 @@ int crash_images_is_code(const struct crash_record *record, uint64_t address);
 /// Index of the image that an address lies in, or CRASH_RECORD_NO_IMAGE. Async-signal-safe.
 uint16_t crash_images_index(const struct crash_record *record, uint64_t address);
 
+/// Whether the path of the image at an address ends in `name`. Async-signal-safe.
+int crash_images_is_named(const struct crash_record *record, uint64_t address, const char *name);
+
 #endif
