@@ -67,24 +67,37 @@ void crash_process_record(struct crash_record *record) {
   process->parent_pid = (int32_t)getppid();
   process->user_id = (uint32_t)geteuid();
   process->page_size = (uint32_t)sysconf(_SC_PAGESIZE);
-  process->start_ticks = start_ticks();
   process->start_realtime_ns = crash_clock_ns(CLOCK_REALTIME);
   process->start_boottime_ns = crash_clock_ns(CLOCK_BOOTTIME);
-  read_boot_id(process->boot_id);
   struct utsname system;
   if (uname(&system) == 0) {
     size_t length = strnlen(system.nodename, sizeof system.nodename);
     if (length > sizeof process->host) length = sizeof process->host;
     memcpy(process->host, system.nodename, length);
     process->host_length = (uint16_t)length;
-    size_t named = pretty_name(process->system, sizeof process->system);
-    if (!named) {
-      int written = snprintf(process->system, sizeof process->system, "%s %s", system.sysname, system.release);
-      named = written < 0 ? 0 : (size_t)written < sizeof process->system ? (size_t)written : sizeof process->system - 1;
-    }
+    int written = snprintf(process->system, sizeof process->system, "%s %s", system.sysname, system.release);
+    size_t named = written < 0 ? 0 : (size_t)written < sizeof process->system ? (size_t)written : sizeof process->system - 1;
     process->system_length = (uint16_t)named;
   }
   ssize_t length = readlink("/proc/self/exe", process->executable, sizeof process->executable);
   process->executable_length = length > 0 ? (uint16_t)length : 0;
+  crash_record_commit(record, CRASH_SECTION_PROCESS, sizeof *process);
+}
+
+void crash_process_describe(struct crash_record *record) {
+  char system[sizeof record->process->system];
+  uint8_t boot_id[sizeof record->process->boot_id] = {0};
+  uint64_t ticks = start_ticks();
+  read_boot_id(boot_id);
+  size_t named = pretty_name(system, sizeof system);
+  // Everything is at hand, so that the section is open for a moment only. A handler that finds it open seals it.
+  crash_record_reopen(record, CRASH_SECTION_PROCESS);
+  struct crash_record_process *process = record->process;
+  process->start_ticks = ticks;
+  memcpy(process->boot_id, boot_id, sizeof boot_id);
+  if (named) {
+    memcpy(process->system, system, named);
+    process->system_length = (uint16_t)named;
+  }
   crash_record_commit(record, CRASH_SECTION_PROCESS, sizeof *process);
 }

@@ -17,9 +17,10 @@
 #include "arch.h"
 #include "syscalls.h"
 
-// Where the file is, for publishing and discarding. Names are relative to a directory that may have been renamed since,
-// so both steps open the directory again by path; a record whose folder is gone simply stays where it went.
+// Where the file is, for removing it. Names are relative to a directory that may have been renamed since, so it is opened
+// again by path; a record whose folder is gone simply stays where it went.
 static char directory_path[PATH_MAX];
+static int directory = -1;  // between making and publishing the record
 static char temporary_name[48];
 static char final_name[48];
 
@@ -59,17 +60,17 @@ static size_t pages(size_t bytes) {
 }
 
 // Opens the directory for records. Returns its descriptor, or -1 with `error`.
-static int open_directory(const char *directory, size_t length, struct crash_support_error *error) {
+static int open_directory(const char *path, size_t length, struct crash_support_error *error) {
   if (length == 0 || length >= sizeof directory_path) {
     errno = length ? ENAMETOOLONG : EINVAL;
     return fail(error, "the path of the directory for records");
   }
   // The file is looked for again when the record is removed, and the host may be elsewhere by then.
-  if (directory[0] != '/') {
+  if (path[0] != '/') {
     errno = EINVAL;
     return fail(error, "the path of the directory for records must be absolute");
   }
-  int folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
   if (folder < 0) return fail(error, "opening the directory for records");
   // Records hold what a process knew. In a folder that others can write to, they could be swapped for a link.
   struct stat status;
@@ -162,8 +163,8 @@ static void find_sections(struct crash_record *record) {
   record->notes = base[CRASH_SECTION_NOTES];
 }
 
-int crash_record_create(struct crash_record *record, const char *directory, size_t image_capacity,
-                        size_t path_capacity, struct crash_support_error *error) {
+int crash_record_create(struct crash_record *record, const char *path, size_t image_capacity, size_t path_capacity,
+                        struct crash_support_error *error) {
   const struct plan plan[] = {
       {CRASH_SECTION_PROCESS, 0, sizeof(struct crash_record_process)},
       {CRASH_SECTION_SCOPE, CRASH_SECTION_FLAG_LIVE, sizeof(struct crash_record_scope)},
@@ -185,8 +186,8 @@ int crash_record_create(struct crash_record *record, const char *directory, size
   const size_t count = sizeof plan / sizeof plan[0];
   memset(record, 0, sizeof *record);
 
-  size_t length = strlen(directory);
-  int folder = open_directory(directory, length, error);
+  size_t length = strlen(path);
+  int folder = open_directory(path, length, error);
   if (folder < 0) return -1;
 
   // As large as it is in the file, so that it can be written from here.
@@ -232,9 +233,12 @@ int crash_record_create(struct crash_record *record, const char *directory, size
   snprintf(temporary_name, sizeof temporary_name, ".%s.tmp", digits);
 
   record->header = make_file(folder, header, first_size, error);
-  close(folder);
-  if (!record->header) return -1;
-  memcpy(directory_path, directory, length + 1);
+  if (!record->header) {
+    close(folder);
+    return -1;
+  }
+  directory = folder;
+  memcpy(directory_path, path, length + 1);
   record->size = size;
   find_sections(record);
   // Into memory now, up to the threads that did not crash: a page that has to be read at the crash may be refused there.
@@ -246,14 +250,17 @@ int crash_record_create(struct crash_record *record, const char *directory, size
   return 0;
 }
 
+static void close_directory(void) {
+  if (directory >= 0) close(directory);
+  directory = -1;
+}
+
 int crash_record_publish(struct crash_record *record, struct crash_support_error *error) {
   (void)record;
-  int folder = open(directory_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-  if (folder < 0) return fail(error, "opening the directory for records");
-  int result = renameat(folder, temporary_name, folder, final_name);
-  if (result != 0) fail(error, "naming the record");
-  close(folder);
-  return result;
+  int result = renameat(directory, temporary_name, directory, final_name);
+  if (result != 0) return fail(error, "naming the record");
+  close_directory();
+  return 0;
 }
 
 void crash_record_remove_file(void) {
@@ -267,6 +274,7 @@ void crash_record_remove_file(void) {
 
 void crash_record_discard(struct crash_record *record) {
   crash_record_remove_file();
+  close_directory();
   munmap(record->header, record->size);
   memset(record, 0, sizeof *record);
 }
@@ -294,6 +302,12 @@ void crash_record_commit(struct crash_record *record, enum crash_record_section_
                           ? 0
                           : crash_record_checksum(0, (const char *)record->header + section->offset, length);
   __atomic_store_n(&section->commit, CRASH_SECTION_COMMITTED, __ATOMIC_RELEASE);
+}
+
+void crash_record_commit_if_open(struct crash_record *record, enum crash_record_section_type type, size_t length) {
+  const struct crash_record_section *section = find_section(record, type);
+  if (section && __atomic_load_n(&section->commit, __ATOMIC_ACQUIRE) != CRASH_SECTION_COMMITTED)
+    crash_record_commit(record, type, length);
 }
 
 void crash_record_forget_notes(struct crash_record *record) {

@@ -51,13 +51,14 @@ struct crash_record {
   uint32_t note_count;
 };
 
-/// Makes, locks, allocates and maps a record under `directory`, still under a temporary name.
+/// Makes, locks, allocates and maps a record in the directory at `path`, still under a temporary name.
 ///
 /// The lock (`flock`) is held by the open file description, which the mapping keeps alive after the descriptor is
-/// closed: it says "alive" until the process ends or unmaps, and costs the host no descriptor. Returns 0, or -1 with
-/// `error` filled in and nothing left behind. Not async-signal-safe.
-int crash_record_create(struct crash_record *record, const char *directory, size_t image_capacity,
-                        size_t path_capacity, struct crash_support_error *error);
+/// closed: it says "alive" until the process ends or unmaps, and costs the host no descriptor. The directory stays open
+/// until the record is published or discarded. Returns 0, or -1 with `error` filled in and nothing left behind. Not
+/// async-signal-safe.
+int crash_record_create(struct crash_record *record, const char *path, size_t image_capacity, size_t path_capacity,
+                        struct crash_support_error *error);
 
 /// Gives the record its final name, after which others may see it. Returns 0 or -1 with `error`. Not async-signal-safe.
 int crash_record_publish(struct crash_record *record, struct crash_support_error *error);
@@ -70,6 +71,9 @@ void crash_record_discard(struct crash_record *record);
 
 /// Seals a section: length, checksum, and only then the commit word. Async-signal-safe.
 void crash_record_commit(struct crash_record *record, enum crash_record_section_type type, size_t length);
+
+/// Seals a section that somebody had opened to change it and who may stand still now, as it is. Async-signal-safe.
+void crash_record_commit_if_open(struct crash_record *record, enum crash_record_section_type type, size_t length);
 
 /// Breaks the seal of a section, whose content then counts for nothing. Async-signal-safe.
 void crash_record_reopen(struct crash_record *record, enum crash_record_section_type type);

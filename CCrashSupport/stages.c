@@ -291,6 +291,8 @@ void crash_stages_run(const struct crash_event *event) {
   crash_record_commit_notes(record);
   capture_others(record, event);
   crash_record_commit_notes(record);
+  // A thread that was completing the section stands still by now.
+  crash_record_commit_if_open(record, CRASH_SECTION_PROCESS, sizeof *record->process);
   __atomic_store_n(&record->header->crash_state, CRASH_STATE_COMPLETE, __ATOMIC_RELEASE);
   crash_deadline_clear();  // a former handler may take its time
 }

@@ -157,8 +157,14 @@ void crash_support_stop(void) {
 
 int crash_support_run_id(uint8_t run_id[16]) {
   if (!crash_capture_is_owner()) return -1;
-  memcpy(run_id, crash_capture.record.header->run_id, 16);
+  if (run_id) memcpy(run_id, crash_capture.record.header->run_id, 16);
   return 0;
+}
+
+void crash_support_describe_process(void) {
+  pthread_mutex_lock(&start_lock);
+  if (crash_capture_is_owner()) crash_process_describe(&crash_capture.record);
+  pthread_mutex_unlock(&start_lock);
 }
 
 void crash_support_refresh_images(void) {

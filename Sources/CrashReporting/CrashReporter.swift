@@ -64,7 +64,7 @@ public enum CrashReporter {
   ///
   /// Once per process: a second call changes nothing and is logged. A child made by `fork` may start anew.
   public static func start(_ configuration: Configuration) throws(StartError) {
-    guard runID == nil else { return logSecondStart() }
+    guard !isStarted else { return logSecondStart() }
     try check(configuration)
     guard crash_support_is_privileged() == 0 else {
       throw StartError(
@@ -80,14 +80,15 @@ public enum CrashReporter {
     default: return logSecondStart()
     }
     DiagnosticSink.shared.setHandler(configuration.diagnostics)
-    if let runID = runIDBytes {
+    let runID = runIDBytes
+    if let runID {
       ActiveRun.current.withLock {
         $0 = ActiveRun(
           directory: configuration.directory, limits: configuration.limits, redactor: configuration.redactor,
           runID: runID)
       }
     }
-    processBackgroundWork(spool, configuration)
+    processBackgroundWork(spool, configuration, runID: runID)
   }
 
   /// Gives the signals back to their former handlers and removes this run's record.
@@ -108,6 +109,8 @@ public enum CrashReporter {
   /// UUIDv7 of this run, in the usual form; nil where nothing was started.
   public static var runID: String? { runIDBytes.map { UUIDText.string($0) } }
 
+  static var isStarted: Bool { crash_support_run_id(nil) == 0 }
+
   private static var runIDBytes: [UInt8]? {
     var bytes = [UInt8](repeating: 0, count: 16)
     return crash_support_run_id(&bytes) == 0 ? bytes : nil
@@ -118,21 +121,24 @@ public enum CrashReporter {
   }
 
   private static func check(_ configuration: Configuration) throws(StartError) {
-    func refuse(_ message: String) -> StartError {
-      StartError(code: .invalidConfiguration, message: message, cause: nil)
-    }
     // Relative paths would lead elsewhere as soon as the daemon changes its working directory.
     guard configuration.directory.utf8.first == UInt8(ascii: "/") else {
-      throw refuse("the directory must be an absolute path, not \"\(configuration.directory)\"")
+      throw refusal("the directory must be an absolute path, not \"\(configuration.directory)\"")
     }
-    for (name, text, limit) in [
-      ("service", configuration.service, 128), ("release", configuration.release ?? "-", 128),
-      ("environment", configuration.environment, 64), ("directory", configuration.directory, Int(PATH_MAX) - 64),
-    ] {
-      guard !text.isEmpty, text.utf8.count <= limit, !text.utf8.contains(0) else {
-        throw refuse("\(name) must have 1 to \(limit) bytes and no NUL")
-      }
+    try check(configuration.service, "service", limit: 128)
+    if let release = configuration.release { try check(release, "release", limit: 128) }
+    try check(configuration.environment, "environment", limit: 64)
+    try check(configuration.directory, "directory", limit: Int(PATH_MAX) - 64)
+  }
+
+  private static func check(_ text: String, _ name: StaticString, limit: Int) throws(StartError) {
+    guard !text.isEmpty, text.utf8.count <= limit, !text.utf8.contains(0) else {
+      throw refusal("\(name) must have 1 to \(limit) bytes and no NUL")
     }
+  }
+
+  private static func refusal(_ message: String) -> StartError {
+    StartError(code: .invalidConfiguration, message: message, cause: nil)
   }
 
   private static func startCapture(
@@ -167,11 +173,15 @@ public enum CrashReporter {
     return text.withCString(body)
   }
 
-  private static func processBackgroundWork(_ spool: consuming Spool, _ configuration: Configuration) {
-    let work = SpoolWork(spool: spool, ownRunID: runIDBytes)
+  private static func processBackgroundWork(
+    _ spool: consuming Spool, _ configuration: Configuration, runID: [UInt8]?
+  ) {
+    let work = SpoolWork(spool: spool, ownRunID: runID)
     BackgroundWork.shared.begin()
     let started = BackgroundThread.run {
       defer { BackgroundWork.shared.end() }
+      // First, as this run's own crash may come at any time.
+      crash_support_describe_process()
       guard let spool = work.take() else { return }
       NextStart.run(
         spool: spool, limits: configuration.limits,

@@ -17,7 +17,7 @@ extension CrashReporter {
   /// - Parameter tags: set on this report in addition to those of the process.
   @inline(never)
   public static func capture(_ error: any Error, tags: [String: String] = [:]) {
-    guard let run = ActiveRun.current.withLock({ $0 }), runID != nil else {
+    guard let run = ActiveRun.current.withLock({ $0 }), isStarted else {
       return drop("nothing was started")
     }
     guard let dropped = ErrorRate.shared.take() else { return }

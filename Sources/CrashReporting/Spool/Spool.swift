@@ -27,13 +27,15 @@ package struct Spool: ~Copyable {
   }
 
   private static func folder(_ name: String, at parent: Int32, shown: String) throws(SystemError) -> Descriptor {
-    if mkdirat(parent, name, 0o700) == 0 {
+    // Opened first, as it is there but for the first time. Not realpath and a check: between the two somebody could put a
+    // link there. The opened folder is what is checked.
+    let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
+    var raw = openat(parent, name, flags)
+    if raw < 0, errno == ENOENT {
       // The umask can only take bits away; a folder that we cannot enter would fail right behind this.
-    } else if errno != EEXIST {
-      throw .last("creating \(shown)")
+      guard mkdirat(parent, name, 0o700) == 0 || errno == EEXIST else { throw .last("creating \(shown)") }
+      raw = openat(parent, name, flags)
     }
-    // Not realpath and a check: between the two somebody could put a link there. The opened folder is what is checked.
-    let raw = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
     guard raw >= 0 else {
       let error = errno
       throw SystemError(

@@ -1,6 +1,8 @@
 // Rare situations: each is a row of docs/fault-matrix.md.
 #include "corners.h"
 
+#include "../../../CCrashSupport/capture.h"
+
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -157,6 +159,10 @@ int corner_run(const char *name) {
     page_to_open = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     cx_store();
     for (int i = 0; i < 60; i++) sleep(1);
+  }
+  else if (is(name, "section_open")) {
+    if (crash_capture_is_owner()) crash_record_reopen(&crash_capture.record, CRASH_SECTION_PROCESS);
+    cx_top();
   }
   else if (is(name, "coroutine_overflow")) overflow_a_coroutine();
   else if (is(name, "deep_handler") || is(name, "ignored_segv")) cx_top();

@@ -19,6 +19,7 @@ int reporter_start(const char *folder) {
   struct crash_support_error error;
   int result = crash_support_start(&configuration, &error);
   if (result == CRASH_SUPPORT_FAILED) fprintf(stderr, "start: %s: %s\n", error.what, strerror(error.number));
+  if (result == CRASH_SUPPORT_STARTED) crash_support_describe_process();
   return result;
 }
 
