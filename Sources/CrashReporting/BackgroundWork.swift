@@ -1,15 +1,28 @@
-private import CrashModel
 private import Glibc
 
 /// Whether something is being done for the spool, for those who want to wait for it.
-final class BackgroundWork: Sendable {
+// `@unchecked`: the number is reached under the lock only.
+final class BackgroundWork: @unchecked Sendable {
   static let shared = BackgroundWork()
 
-  private let pending = Lock(0)
+  private let lock = BareLock()
+  private var pending = 0
 
-  func begin() { pending.withLock { $0 += 1 } }
+  func begin() { add(1) }
 
-  func end() { pending.withLock { $0 -= 1 } }
+  func end() { add(-1) }
+
+  private func add(_ number: Int) {
+    lock.lock()
+    pending += number
+    lock.unlock()
+  }
+
+  private var isAtWork: Bool {
+    lock.lock()
+    defer { lock.unlock() }
+    return pending > 0
+  }
 
   /// - Returns: whether the work was done in time.
   func wait(timeout: Duration) -> Bool {
@@ -17,7 +30,7 @@ final class BackgroundWork: Sendable {
     // tests, and so a started process carries no more than one number for it.
     let clock = ContinuousClock()
     let deadline = clock.now.advanced(by: timeout)
-    while pending.withLock({ $0 }) > 0 {
+    while isAtWork {
       guard clock.now < deadline else { return false }
       usleep(2000)
     }

@@ -80,20 +80,14 @@ public enum CrashReporter {
     default: return logSecondStart()
     }
     DiagnosticSink.shared.setHandler(configuration.diagnostics)
-    let runID = runIDBytes
-    if let runID {
-      ActiveRun.current.withLock {
-        $0 = ActiveRun(
-          directory: configuration.directory, limits: configuration.limits, redactor: configuration.redactor,
-          runID: runID)
-      }
-    }
-    processBackgroundWork(spool, configuration, runID: runID)
+    ActiveRun.current = ActiveRun(
+      directory: configuration.directory, limits: configuration.limits, redactor: configuration.redactor)
+    processBackgroundWork(spool, configuration)
   }
 
   /// Gives the signals back to their former handlers and removes this run's record.
   public static func stop() {
-    ActiveRun.current.withLock { $0 = nil }
+    ActiveRun.current = nil
     crash_support_stop()
   }
 
@@ -111,7 +105,7 @@ public enum CrashReporter {
 
   static var isStarted: Bool { crash_support_run_id(nil) == 0 }
 
-  private static var runIDBytes: [UInt8]? {
+  static var runIDBytes: [UInt8]? {
     var bytes = [UInt8](repeating: 0, count: 16)
     return crash_support_run_id(&bytes) == 0 ? bytes : nil
   }
@@ -173,10 +167,8 @@ public enum CrashReporter {
     return text.withCString(body)
   }
 
-  private static func processBackgroundWork(
-    _ spool: consuming Spool, _ configuration: Configuration, runID: [UInt8]?
-  ) {
-    let work = SpoolWork(spool: spool, ownRunID: runID)
+  private static func processBackgroundWork(_ spool: consuming Spool, _ configuration: Configuration) {
+    let work = SpoolWork(spool: spool)
     BackgroundWork.shared.begin()
     let started = BackgroundThread.run {
       defer { BackgroundWork.shared.end() }
@@ -186,7 +178,7 @@ public enum CrashReporter {
       NextStart.run(
         spool: spool, limits: configuration.limits,
         builder: ReportBuilder(redactor: configuration.redactor, maximumBytes: configuration.limits.reportBytes),
-        ownRunID: work.ownRunID, report: { DiagnosticSink.shared.send($0) })
+        ownRunID: runIDBytes, report: { DiagnosticSink.shared.send($0) })
     }
     if !started {
       BackgroundWork.shared.end()
@@ -200,12 +192,8 @@ public enum CrashReporter {
 // `@unchecked`: filled before the thread is made, emptied once by that thread, touched by nobody else.
 private final class SpoolWork: @unchecked Sendable {
   private var spool: Spool?
-  let ownRunID: [UInt8]?
 
-  init(spool: consuming Spool, ownRunID: [UInt8]?) {
-    self.spool = consume spool
-    self.ownRunID = ownRunID
-  }
+  init(spool: consuming Spool) { self.spool = consume spool }
 
   func take() -> Spool? { spool.take() }
 }

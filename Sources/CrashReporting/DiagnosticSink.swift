@@ -1,43 +1,48 @@
-private import CrashModel
 private import Glibc
 
 /// Where diagnostics go: to the host's hook, or as one line to standard error.
-final class DiagnosticSink: Sendable {
+// `@unchecked`: handler and minutes are reached under the lock only.
+final class DiagnosticSink: @unchecked Sendable {
   typealias Handler = @Sendable (Diagnostic) -> Void
 
   /// What all of the module's calls use.
   static let shared = DiagnosticSink()
 
-  private struct State: Sendable {
-    var handler: Handler?
-    /// Per code: when its minute began, how many were let through in it, how many were not.
-    var minutes: [Diagnostic.Code: (start: Int, passed: Int, dropped: Int)] = [:]
-  }
+  private let lock = BareLock()
+  private var handler: Handler?
+  /// Per code: when its minute began, how many were let through in it, how many were not.
+  private var minutes: [Diagnostic.Code: (start: Int, passed: Int, dropped: Int)] = [:]
 
   private static let perMinute = 10
-  private let state = Lock(State())
 
-  func setHandler(_ handler: Handler?) { state.withLock { $0.handler = handler } }
+  func setHandler(_ handler: Handler?) {
+    lock.lock()
+    self.handler = handler
+    lock.unlock()
+  }
 
   func send(_ diagnostic: Diagnostic) {
-    let now = Self.seconds()
+    let (handler, passes, dropped) = count(diagnostic.code, now: Self.seconds())
     // The hook is called outside the lock: it may call into this module again.
-    let (handler, passes, dropped) = state.withLock { state -> (Handler?, Bool, Int) in
-      var minute = state.minutes[diagnostic.code] ?? (now, 0, 0)
-      var dropped = 0
-      if now - minute.start >= 60 {
-        dropped = minute.dropped
-        minute = (now, 0, 0)
-      }
-      let passes = minute.passed < Self.perMinute
-      if passes { minute.passed += 1 } else { minute.dropped += 1 }
-      state.minutes[diagnostic.code] = minute
-      return (state.handler, passes, dropped)
-    }
     guard passes else { return }
     if let handler { return handler(diagnostic) }
     let more = dropped > 0 ? " (and \(dropped) more like this)" : ""
     Self.writeLine(diagnostic.description + more)
+  }
+
+  private func count(_ code: Diagnostic.Code, now: Int) -> (Handler?, passes: Bool, droppedBefore: Int) {
+    lock.lock()
+    defer { lock.unlock() }
+    var minute = minutes[code] ?? (now, 0, 0)
+    var dropped = 0
+    if now - minute.start >= 60 {
+      dropped = minute.dropped
+      minute = (now, 0, 0)
+    }
+    let passes = minute.passed < Self.perMinute
+    if passes { minute.passed += 1 } else { minute.dropped += 1 }
+    minutes[code] = minute
+    return (handler, passes, dropped)
   }
 
   /// One write, so that lines of several threads do not mix, and none at all where it would have to wait: a logger that

@@ -17,7 +17,7 @@ extension CrashReporter {
   /// - Parameter tags: set on this report in addition to those of the process.
   @inline(never)
   public static func capture(_ error: any Error, tags: [String: String] = [:]) {
-    guard let run = ActiveRun.current.withLock({ $0 }), isStarted else {
+    guard let run = ActiveRun.current, isStarted else {
       return drop("nothing was started")
     }
     guard let dropped = ErrorRate.shared.take() else { return }
@@ -53,9 +53,23 @@ struct ActiveRun: Sendable {
   var directory: String
   var limits: SpoolLimits
   var redactor: Redactor
-  var runID: [UInt8]
 
-  static let current = Lock<ActiveRun?>(nil)
+  private static let lock = BareLock()
+  // `unsafe`: reached under the lock only.
+  private nonisolated(unsafe) static var stored: ActiveRun?
+
+  static var current: ActiveRun? {
+    get {
+      lock.lock()
+      defer { lock.unlock() }
+      return stored
+    }
+    set {
+      lock.lock()
+      defer { lock.unlock() }
+      stored = newValue
+    }
+  }
 }
 
 /// At most so many handled errors a minute, so that a loop that fails does not fill the disk.
@@ -104,7 +118,10 @@ struct HandledError: Sendable {
   /// Completes the report from this run's own record, which holds images and scope, and stores it.
   func store(for run: ActiveRun) {
     crash_support_refresh_images()
-    let name = Hex.string(run.runID) + ".crashrecord"
+    guard let runID = CrashReporter.runIDBytes else {
+      return DiagnosticSink.shared.send(Diagnostic(.errorDropped, "a handled error was not reported: stopped since"))
+    }
+    let name = Hex.string(runID) + ".crashrecord"
     do throws(SystemError) {
       let spool = try Spool(path: run.directory)
       let file = try Descriptor.open(name, in: spool.records, flags: O_RDONLY)

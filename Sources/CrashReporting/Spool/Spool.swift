@@ -26,14 +26,16 @@ package struct Spool: ~Copyable {
     self.quarantine = quarantine
   }
 
-  private static func folder(_ name: String, at parent: Int32, shown: String) throws(SystemError) -> Descriptor {
+  private static func folder(
+    _ name: String, at parent: Int32, shown: @autoclosure () -> String
+  ) throws(SystemError) -> Descriptor {
     // Opened first, as it is there but for the first time. Not realpath and a check: between the two somebody could put a
     // link there. The opened folder is what is checked.
     let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
     var raw = openat(parent, name, flags)
     if raw < 0, errno == ENOENT {
       // The umask can only take bits away; a folder that we cannot enter would fail right behind this.
-      guard mkdirat(parent, name, 0o700) == 0 || errno == EEXIST else { throw .last("creating \(shown)") }
+      guard mkdirat(parent, name, 0o700) == 0 || errno == EEXIST else { throw .last("creating \(shown())") }
       raw = openat(parent, name, flags)
     }
     guard raw >= 0 else {
@@ -41,16 +43,16 @@ package struct Spool: ~Copyable {
       throw SystemError(
         number: error,
         error == ELOOP || error == ENOTDIR
-          ? "opening \(shown), which must be a folder and no link"
-          : "opening \(shown)")
+          ? "opening \(shown()), which must be a folder and no link"
+          : "opening \(shown())")
     }
     let folder = Descriptor(raw: raw)
     let status = try folder.status()
     guard status.st_uid == geteuid() else {
-      throw SystemError(number: EPERM, "using \(shown), which belongs to user \(status.st_uid)")
+      throw SystemError(number: EPERM, "using \(shown()), which belongs to user \(status.st_uid)")
     }
     guard status.st_mode & (S_IWGRP | S_IWOTH) == 0 else {
-      throw SystemError(number: EPERM, "using \(shown), which others can write to; it must be 0700")
+      throw SystemError(number: EPERM, "using \(shown()), which others can write to; it must be 0700")
     }
     return folder
   }
