@@ -14,16 +14,19 @@ import Testing
     "unwind.c": [],
     // dlsym runs at start only; the two runtimes' functions are weak.
     "message.c": ["dlsym", "swift_getFatalErrorMessageBuffer", "__cxa_current_exception_type"],
-    // dl_iterate_phdr, readlink, strlen, strncmp and sysconf run at start only; _dl_find_object takes no lock.
-    "images.c": ["dl_iterate_phdr", "_dl_find_object", "_r_debug", "readlink", "strlen", "strncmp", "sysconf"],
+    // dl_iterate_phdr, strlen, strncmp and sysconf run at start only; _dl_find_object takes no lock.
+    "images.c": ["dl_iterate_phdr", "_dl_find_object", "_r_debug", "strlen", "strncmp", "sysconf"],
     "deadline.c": [],
-    // dlsym and dladdr1 run at start only.
-    "stages.c": ["dlsym", "dladdr1"],
-    // sigaction and friends run when the handlers are installed.
-    "hand_over.c": ["sigaction", "dladdr", "strstr", "__errno_location"],
+    // dlsym runs at start only.
+    "stages.c": ["dlsym"],
+    // sigaction and friends run when the handlers are installed. The runtime's function is weak, and only its place is
+    // asked for.
+    "hand_over.c": ["sigaction", "_swift_installCrashHandler", "__errno_location"],
     "handlers.c": ["sigfillset", "sigdelset"],
     // The list of threads that exist already is read at start only. Thread-local storage is not used in the handler.
-    "threads.c": ["opendir", "readdir", "closedir", "strtoul", "__isoc23_strtoul", "__tls_get_addr"],
+    "threads.c": [
+      "stat", "opendir", "readdir", "closedir", "strtoul", "__isoc23_strtoul", "__tls_get_addr", "__libc_single_threaded",
+    ],
     // dlsym runs at start only; the runtime's functions are weak, and run in a stage that survives their faults.
     "async.c": [
       "dlsym", "swift_job_run", "swift_job_run_on_task_executor", "swift_job_run_on_serial_and_task_executor",
