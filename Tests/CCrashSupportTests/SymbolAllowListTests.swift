@@ -25,7 +25,8 @@ import Testing
     "handlers.c": ["sigfillset", "sigdelset"],
     // The list of threads that exist already is read at start only. Thread-local storage is not used in the handler.
     "threads.c": [
-      "stat", "opendir", "readdir", "closedir", "strtoul", "__isoc23_strtoul", "__tls_get_addr", "__libc_single_threaded",
+      "stat", "opendir", "readdir", "closedir", "strtoul", "__isoc23_strtoul", "__tls_get_addr",
+      "__libc_single_threaded",
     ],
     // dlsym runs at start only; the runtime's functions are weak, and run in a stage that survives their faults.
     "async.c": [
