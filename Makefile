@@ -1,5 +1,6 @@
 # make demo   installs what is missing, builds, crashes the sample in all its ways, shows what comes out
 # make test   installs what is missing, runs every test
+# make bench  make demo, then measures and prints the table of docs/figures.md
 # make fuzz   the four fuzzers, FUZZ_RUNS executions each (10000000: some hours)
 #
 # Warnings are errors here and not in the manifest: SwiftPM refuses a versioned dependency with unsafe flags.
@@ -21,7 +22,7 @@ test: packages lint
 	$(MAKE) --no-print-directory -j2 build-tests samples
 	$(SWIFT) test --skip-build
 
-bench: packages
+bench: demo
 	$(SWIFT) build $(STRICT) -c release
 	Benchmarks/measure
 
