@@ -62,6 +62,10 @@ import Testing
     #expect(report.string("stack_hash_quality") == "dwarf")
     #expect(report.string("operation") == bug.request)
     #expect(report.string("release") == "1.0.0")
+    if bug.isInTask {
+      let task = try #require(report.fields["task"] as? [String: Any])
+      #expect((task["locals"] as? [String: String]) == ["request_id": "req-1"])
+    }
     let own = report.crashedFrames.first { $0["in_app"] as? Bool == true && $0["function"] != nil }
     let frame = try #require(own, "a frame of the application's")
     let function = frame["function"] as? String ?? ""

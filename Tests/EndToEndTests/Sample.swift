@@ -30,6 +30,9 @@ enum Sample {
 
     var testDescription: String { request }
 
+    /// Whether the thread that crashes runs the request's task: the main thread and a queue's worker do not.
+    var isInTask: Bool { !["POST /tree", "POST /categories"].contains(request) }
+
     /// The line of `code` in the sample's sources, 1-based.
     func line() throws -> Int {
       let text = try String(contentsOfFile: "\(Sample.root)/samples/orderd/Sources/\(file)", encoding: .utf8)

@@ -18,9 +18,11 @@ struct Orderd {
     }
     CrashReporter.setTag("region", "eu-west")
     CrashReporter.setUser(id: "usr_7c1e")
+    // Which of the requests in flight it was: every one sets it for its own task and the tasks that this one makes.
+    CrashReporter.includeTaskLocal("request_id", RequestContext.$id)
 
     let service = OrderService()
-    for request in [.order] + arguments.requests {
+    for (number, request) in ([.order] + arguments.requests).enumerated() {
       CrashReporter.setOperation(request.rawValue)
       CrashReporter.addBreadcrumb("request \(request.rawValue)", category: "http")
       switch request {
@@ -30,7 +32,7 @@ struct Orderd {
         print("waiting \(getpid())")
         fflush(nil)
         waitForSignal()
-      default: await service.handle(request)
+      default: await RequestContext.$id.withValue("req-\(number)") { await service.handle(request) }
       }
     }
     CrashReporter.flush(timeout: .seconds(10))

@@ -35,3 +35,8 @@ enum Request: String, CaseIterable, Sendable {
     }
   }
 }
+
+/// What is known about the request that is being handled.
+enum RequestContext {
+  @TaskLocal static var id: String?
+}
