@@ -97,6 +97,16 @@ int crash_arch_undo_call(uint64_t columns[CRASH_ARCH_COLUMNS]) {
   return 1;
 }
 
+// Async-signal-safe. `mov $15, %rax; syscall`, libc's restorer, which gdb and libgcc know by these bytes too.
+int crash_arch_is_signal_return(uint64_t address) {
+  static const uint8_t restorer[] = {0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05};
+  uint8_t code[sizeof restorer];
+  if (crash_safe_copy(code, address, sizeof code) != sizeof code) return 0;
+  for (unsigned i = 0; i < sizeof code; i++)
+    if (code[i] != restorer[i]) return 0;
+  return 1;
+}
+
 // libc's trampoline has call frame information.
 int crash_arch_leave_signal(uint64_t columns[CRASH_ARCH_COLUMNS]) {
   (void)columns;

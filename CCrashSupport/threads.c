@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "capture.h"
 #include "syscalls.h"
 
 // ---- Who they are -----------------------------------------------------------------------------------------------
@@ -156,8 +157,8 @@ static void stand_still(int signal, siginfo_t *info, void *context) {
   for (int seconds = 0; __atomic_load_n(&holding, __ATOMIC_ACQUIRE);) {
     int death = __atomic_load_n(&expected_death, __ATOMIC_ACQUIRE);
     if (futex(&holding, FUTEX_WAIT, 1, &second) != -ETIMEDOUT || !death) continue;
-    if (++seconds == 3) crash_syscall(SYS_kill, crash_sys_getpid(), death, 0, 0);
-    if (seconds == 6) crash_syscall(SYS_kill, crash_sys_getpid(), SIGKILL, 0, 0);
+    if (++seconds == 3) crash_syscall(SYS_kill, crash_capture.pid, death, 0, 0);
+    if (seconds == 6) crash_syscall(SYS_kill, crash_capture.pid, SIGKILL, 0, 0);
   }
 }
 
@@ -185,7 +186,7 @@ void crash_threads_prepare(void) {
 }
 
 size_t crash_threads_stop(size_t *without_room) {
-  long pid = crash_sys_getpid();
+  long pid = crash_capture.pid;
   uint32_t self = crash_sys_thread_id(), used = __atomic_load_n(&used_slots, __ATOMIC_ACQUIRE), asked = 0;
   *without_room = __atomic_load_n(&unknown_threads, __ATOMIC_RELAXED);
   stopped_count = 0;
@@ -197,7 +198,7 @@ size_t crash_threads_stop(size_t *without_room) {
   // Where a sandbox keeps from us who we are we would stop ourselves, and without our handler the signal ends the process.
   // The threads are listed then, without an answer.
   struct crash_kernel_sigaction action;
-  if (stopped_count == 0 || self == 0 || pid <= 0 || crash_sys_sigaction(STOP_SIGNAL, NULL, &action) != 0)
+  if (stopped_count == 0 || self == 0 || crash_sys_sigaction(STOP_SIGNAL, NULL, &action) != 0)
     return stopped_count;
   // Ours is still there when somebody did not answer the last time.
   if (action.handler != stop_action.handler) {
