@@ -57,6 +57,24 @@ static size_t pages(size_t bytes) {
   return (bytes + CRASH_RECORD_HEADER_SIZE - 1) / CRASH_RECORD_HEADER_SIZE * CRASH_RECORD_HEADER_SIZE;
 }
 
+// With a page before and behind that nobody can touch. The kernel puts one mapping beside the other, and large blocks of the
+// heap, stacks and a sanitizer's tables are such: who runs over the end of one must not run into the record, and is found out.
+static void *map_between_guards(int file, size_t size) {
+  size_t guard = (size_t)sysconf(_SC_PAGESIZE);
+  size = (size + guard - 1) / guard * guard;
+  char *room = mmap(NULL, size + 2 * guard, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) return MAP_FAILED;
+  void *memory = mmap(room + guard, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0);
+  if (memory == MAP_FAILED) munmap(room, size + 2 * guard);
+  return memory;
+}
+
+static void unmap_with_guards(void *memory, size_t size) {
+  size_t guard = (size_t)sysconf(_SC_PAGESIZE);
+  size = (size + guard - 1) / guard * guard;
+  munmap((char *)memory - guard, size + 2 * guard);
+}
+
 int crash_record_create(struct crash_record *record, const char *directory, size_t image_capacity,
                         size_t path_capacity, struct crash_support_error *error) {
   const struct plan plan[] = {
@@ -140,7 +158,7 @@ int crash_record_create(struct crash_record *record, const char *directory, size
   } else if ((errno = posix_fallocate(file, 0, (off_t)size)) != 0) {
     // Not ftruncate: a sparse file answers a store with SIGBUS when the disk is full, which is when it is needed.
     step = "reserving disk space for the record";
-  } else if ((memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0)) == MAP_FAILED) {
+  } else if ((memory = map_between_guards(file, size)) == MAP_FAILED) {
     step = "mapping the record";
   }
   if (step) {
@@ -224,7 +242,7 @@ void crash_record_remove_file(void) {
 
 void crash_record_discard(struct crash_record *record) {
   crash_record_remove_file();
-  munmap(record->header, record->size);
+  unmap_with_guards(record->header, record->size);
   memset(record, 0, sizeof *record);
 }
 
