@@ -11,6 +11,9 @@
 #include <ucontext.h>
 
 #include "CCrashFormat.h"
+#include "CCrashFormat_uninstrumented.h"
+
+CRASH_UNINSTRUMENTED_BEGIN
 
 #if defined(__x86_64__)
 /// ELF e_machine.
@@ -125,5 +128,7 @@ struct crash_recovery {
 /// block, both of which may be what is broken. The signal mask is the caller's own business.
 int crash_recovery_mark(struct crash_recovery *recovery) __attribute__((returns_twice));
 void crash_recovery_resume(const struct crash_recovery *recovery) __attribute__((noreturn));
+
+CRASH_UNINSTRUMENTED_END
 
 #endif

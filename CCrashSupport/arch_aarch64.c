@@ -1,7 +1,10 @@
 #if defined(__aarch64__)
 
+#include "CCrashFormat_uninstrumented.h"
 #include "arch.h"
 #include "syscalls.h"
+
+CRASH_UNINSTRUMENTED_BEGIN
 
 // si_code of SIGSYS from a filter; in <asm-generic/siginfo.h>, which cannot be included beside glibc's own.
 #ifndef SYS_SECCOMP
@@ -247,5 +250,7 @@ int crash_safe_recover(ucontext_t *context) {
   context->uc_mcontext.pc = next;
   return 1;
 }
+
+CRASH_UNINSTRUMENTED_END
 
 #endif

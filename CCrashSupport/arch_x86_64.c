@@ -1,7 +1,10 @@
 #if defined(__x86_64__)
 
+#include "CCrashFormat_uninstrumented.h"
 #include "arch.h"
 #include "syscalls.h"
+
+CRASH_UNINSTRUMENTED_BEGIN
 
 // si_code of SIGSYS from a filter; in <asm-generic/siginfo.h>, which cannot be included beside glibc's own.
 #ifndef SYS_SECCOMP
@@ -213,5 +216,7 @@ int crash_safe_recover(ucontext_t *context) {
   }
   return 0;
 }
+
+CRASH_UNINSTRUMENTED_END
 
 #endif

@@ -7,8 +7,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "CCrashFormat_uninstrumented.h"
 #include "arch.h"
 #include "capture.h"
+
+CRASH_UNINSTRUMENTED_BEGIN
 
 const int crash_signals[CRASH_SIGNAL_COUNT] = {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
 
@@ -243,3 +246,5 @@ enum crash_outcome crash_hand_over(const struct crash_event *event) {
   }
   return hand_to_host(index, event);
 }
+
+CRASH_UNINSTRUMENTED_END

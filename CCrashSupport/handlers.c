@@ -6,6 +6,7 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include "CCrashFormat_uninstrumented.h"
 #include "CCrashSupport.h"
 #include "arch.h"
 #include "capture.h"
@@ -14,6 +15,8 @@
 #include "stages.h"
 #include "syscalls.h"
 #include "threads.h"
+
+CRASH_UNINSTRUMENTED_BEGIN
 
 // ---- Who owns the crash path ------------------------------------------------------------------------------------
 
@@ -238,3 +241,5 @@ void crash_handlers_reset(void) {
   owner_is_unconfirmed = 0;
   owner = 0;
 }
+
+CRASH_UNINSTRUMENTED_END

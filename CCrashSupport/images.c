@@ -8,7 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "CCrashFormat_uninstrumented.h"
 #include "arch.h"
+
+CRASH_UNINSTRUMENTED_BEGIN
 
 static size_t image_count;
 static size_t path_length;
@@ -300,3 +303,5 @@ uint16_t crash_images_index(const struct crash_record *record, uint64_t address)
   const struct crash_record_image *image = find_current(record, address);
   return image ? (uint16_t)(image - record->images) : CRASH_RECORD_NO_IMAGE;
 }
+
+CRASH_UNINSTRUMENTED_END

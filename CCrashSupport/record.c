@@ -13,8 +13,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "CCrashFormat_uninstrumented.h"
 #include "arch.h"
 #include "syscalls.h"
+
+CRASH_UNINSTRUMENTED_BEGIN
 
 // Where the file is, for publishing and discarding. Names are relative to a directory that may have been renamed since,
 // so both steps open the directory again by path; a record whose folder is gone simply stays where it went.
@@ -294,3 +297,5 @@ void crash_record_note(struct crash_record *record, uint32_t kind, uint32_t stag
   note->address = address;
   __atomic_store_n(&note->kind, kind, __ATOMIC_RELEASE);
 }
+
+CRASH_UNINSTRUMENTED_END

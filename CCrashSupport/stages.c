@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "CCrashFormat_uninstrumented.h"
 #include "arch.h"
 #include "async.h"
 #include "capture.h"
@@ -17,6 +18,8 @@
 #include "syscalls.h"
 #include "threads.h"
 #include "unwind.h"
+
+CRASH_UNINSTRUMENTED_BEGIN
 
 enum stage {
   STAGE_SIGNAL = 1,
@@ -371,3 +374,5 @@ void crash_stages_reset(void) {
   current_stage = 0;
   memset(&walk, 0, sizeof walk);
 }
+
+CRASH_UNINSTRUMENTED_END

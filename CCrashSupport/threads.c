@@ -9,8 +9,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "CCrashFormat_uninstrumented.h"
 #include "capture.h"
 #include "syscalls.h"
+
+CRASH_UNINSTRUMENTED_BEGIN
 
 // ---- Who they are -----------------------------------------------------------------------------------------------
 
@@ -267,3 +270,5 @@ void crash_threads_let_go(void) {
   __atomic_store_n(&holding, 0, __ATOMIC_RELEASE);
   futex(&holding, FUTEX_WAKE, INT_MAX, NULL);
 }
+
+CRASH_UNINSTRUMENTED_END

@@ -20,6 +20,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "CCrashFormat_uninstrumented.h"
 #include "CCrashSupport.h"
 
 #define NI __attribute__((noinline, noclone))
@@ -40,6 +41,9 @@ static NI int cx_recurse(int n) {
 
 // ---- A stage of the handler that fails --------------------------------------------------------------------------
 
+// The runtimes come from the toolchain, and are not built with the sanitizer of a program.
+CRASH_UNINSTRUMENTED_BEGIN
+
 // The handler asks the C++ runtime for the exception in flight, by a weak reference. In this program that is us.
 static volatile int stage_crashes, stage_hangs;
 void *__cxa_current_exception_type(void) {
@@ -55,6 +59,9 @@ void *swift_task_getCurrent(void) {
   return NULL;
 }
 uint64_t swift_task_getJobTaskId(void *task) { return task ? 1 : 0; }
+
+CRASH_UNINSTRUMENTED_END
+
 static NI void cx_store(void) { *(volatile char *)page_to_open = 1; KEEP(); }
 static volatile int pausing;
 static void *pauses(void *argument) {
