@@ -1,5 +1,6 @@
 # make demo   installs what is missing, builds, crashes the sample in all its ways, shows what comes out
 # make test   installs what is missing, runs every test
+# make soak   the tests that crash on purpose, SOAK_RUNS times (50: two hours), the first two with all cores busy
 # make fuzz   the four fuzzers, FUZZ_RUNS executions each (10000000: some hours)
 #
 # Warnings are errors here and not in the manifest: SwiftPM refuses a versioned dependency with unsafe flags.
@@ -9,8 +10,9 @@ STRICT := -Xswiftc -warnings-as-errors -Xcc -Wall -Xcc -Wextra -Xcc -Werror
 SWIFT ?= swift
 
 FUZZ_RUNS ?= 10000000
+SOAK_RUNS ?= 50
 
-.PHONY: demo test bench fuzz lint build build-tests packages samples clean
+.PHONY: demo test soak bench fuzz lint build build-tests packages samples clean
 
 demo: packages
 	$(SWIFT) build $(STRICT) -c release --product symbolicate
@@ -20,6 +22,10 @@ demo: packages
 test: packages lint
 	$(MAKE) --no-print-directory -j2 build-tests samples
 	$(SWIFT) test --skip-build
+
+soak: packages
+	$(MAKE) --no-print-directory -j2 build-tests samples
+	Tests/soak --runs $(SOAK_RUNS)
 
 bench: packages
 	$(SWIFT) build $(STRICT) -c release
