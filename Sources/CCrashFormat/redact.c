@@ -2,6 +2,10 @@
 
 #include <string.h>
 
+#include "CCrashFormat_uninstrumented.h"
+
+CRASH_UNINSTRUMENTED_BEGIN
+
 // The text is read once, in words: maximal runs of the characters of which e-mail addresses' local parts, numbers and hex
 // tokens are made. What a word is depends on the word and the few characters around it, so that nothing is decided before
 // a whole token is seen, and nothing is looked at more than twice. Everything that is not replaced is copied in one piece.
@@ -409,3 +413,5 @@ size_t crash_redact_base(const char *source, size_t length, char *output, size_t
   if (truncated) *truncated = out.full;
   return out.length;
 }
+
+CRASH_UNINSTRUMENTED_END

@@ -35,6 +35,9 @@ import Testing
     Corner("constructor", SIGSEGV, ["fxctor_leaf", "fxctor_start", "corner_run", "main"]),
     Corner("library_comes_and_goes", SIGSEGV, ["cx_leaf", "cx_top", "corner_run", "main"]),
     Corner("descriptors_reused", SIGSEGV, ["cx_leaf", "cx_top", "corner_run", "main"]),
+    // Its loads fault as they do without that handler, whose mask has every signal in it.
+    Corner(
+      "handler_in_front", SIGSEGV, ["corner_run", "main"], note: "Somebody replaced the handler for SIGSEGV"),
     Corner("open_kills", SIGSEGV, ["cx_leaf", "cx_top", "corner_run", "main"]),
     Corner(
       "other_handler_later", SIGABRT, ["cx_abort", "corner_run", "main"],
@@ -117,6 +120,27 @@ import Testing
           #expect(exists, "\(word) of \(row)")
         }
       }
+    }
+  }
+
+  /// A child made by vfork crashes, and a sandbox kills it for the call that would tell it from its parent, with which it
+  /// shares the record. The parent goes on, and what it does with the reporter next shows that it does; or it crashes itself,
+  /// and is killed for the same call, with its own stack in the record.
+  @Test(arguments: [false, true]) func childOfVforkIsKilledInTheHandler(parentCrashes: Bool) throws {
+    let host = try FaultHost.shared.get()
+    let run = try TemporaryDirectory("corner")
+    #expect(mkdir("\(run.path)/spool", 0o700) == 0)
+    let name = parentCrashes ? "vfork_child_killed_then_crash" : "vfork_child_killed"
+    let outcome = try ChildProcess(
+      [host.c, "sandbox:KILL:getpid:corner_\(name)"], environment: ["FX_DB": "\(run.path)/spool"]
+    ).run()
+    #expect(outcome.status == (parentCrashes ? .signaled(SIGSYS) : .exited(0)))
+    let captured = try #require(try CapturedRecord(in: run))
+    #expect(captured.record.hasCrash == parentCrashes)
+    if parentCrashes {
+      try captured.expectFunctions(["cx_leaf", "cx_top", "corner_run", "main"])
+    } else {
+      #expect(captured.record.runState == .exited)
     }
   }
 
