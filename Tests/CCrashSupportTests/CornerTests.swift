@@ -26,6 +26,7 @@ import Testing
       note: "The crash handler itself met SIGSEGV"),
     // The process dies as without the reporter, and does not go on with its other threads stopped.
     Corner("fault_vanishes", SIGSEGV, ["cx_store", "corner_run", "main"]),
+    Corner("second_crash", SIGABRT, ["cx_abort", "corner_run", "main"], note: "crashed too"),
     // As by a thread that was stopped while it completed the section.
     Corner("section_open", SIGSEGV, ["cx_leaf", "cx_top", "corner_run", "main"]),
     Corner("coroutine_overflow", SIGSEGV, ["cx_recurse", "cx_on_coroutine"]),

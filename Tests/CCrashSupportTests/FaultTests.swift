@@ -157,10 +157,10 @@ import Testing
     #expect(try captured.names().last == "_start")
   }
 
-  /// Two threads crash at once: one report, one death, and the other crash is mentioned.
-  @Test func secondCrashIsNoted() throws {
+  /// Eight threads crash at once: one report, one death. That the other crash is mentioned is `corner_second_crash`: here it
+  /// may come too late.
+  @Test func threadsThatCrashAtOnce() throws {
     let host = try FaultHost.shared.get()
-    var noted = 0
     for _ in 0..<10 {
       let run = try TemporaryDirectory("race")
       #expect(mkdir("\(run.path)/spool", 0o700) == 0)
@@ -168,8 +168,6 @@ import Testing
       #expect(outcome.status == .signaled(SIGSEGV))
       let captured = try #require(try CapturedRecord(in: run))
       #expect(captured.record.isComplete)
-      if captured.report.notes.contains(where: { $0.contains("crashed too") }) { noted += 1 }
     }
-    #expect(noted > 0)
   }
 }

@@ -47,9 +47,14 @@ static NI int cx_recurse(int n) {
 CRASH_UNINSTRUMENTED_BEGIN
 
 // The handler asks the C++ runtime for the exception in flight, by a weak reference. In this program that is us.
-static volatile int stage_crashes, stage_hangs;
+static volatile int stage_crashes, stage_hangs, second_waits, second_goes;
 void *__cxa_current_exception_type(void) {
   if (stage_crashes) *nowhere = 1;
+  // The second thread crashes while the first one is at work, and is noted before that goes on.
+  if (second_waits) {
+    second_goes = 1;
+    while (__atomic_load_n(&crash_capture.record.note_count, __ATOMIC_ACQUIRE) == 0) KEEP();
+  }
   while (stage_hangs) KEEP();
   return NULL;
 }
@@ -65,6 +70,12 @@ uint64_t swift_task_getJobTaskId(void *task) { return task ? 1 : 0; }
 CRASH_UNINSTRUMENTED_END
 
 static NI void cx_store(void) { *(volatile char *)page_to_open = 1; KEEP(); }
+static void *crashes_second(void *argument) {
+  second_waits = 1;
+  while (!second_goes) sched_yield();
+  *nowhere = 1;
+  return argument;
+}
 static volatile int pausing;
 static void *pauses(void *argument) {
   pausing = 1;
@@ -187,6 +198,12 @@ void corner_prepare(const char *name) {
 int corner_run(const char *name) {
   if (is(name, "stage_crashes")) { stage_crashes = 1; cx_abort(); }
   else if (is(name, "stage_hangs")) { stage_hangs = 1; cx_abort(); }
+  else if (is(name, "second_crash")) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, crashes_second, NULL)) return 93;
+    while (!second_waits) sched_yield();
+    cx_abort();
+  }
   else if (is(name, "fault_vanishes")) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, pauses, NULL)) return 93;
