@@ -1,6 +1,6 @@
 # make demo   installs what is missing, builds, crashes the sample in all its ways, shows what comes out
 # make test   installs what is missing, runs every test
-# make soak   the tests that crash on purpose, SOAK_RUNS times (50: two hours), the first two with all cores busy
+# make soak   the tests that crash on purpose, SOAK_RUNS times (50: hours), the first two with all cores busy
 # make oracle the interpreter of call frame information against libunwind, over all that is installed (minutes)
 # make fuzz   the four fuzzers, FUZZ_RUNS executions each (10000000: some hours)
 #
