@@ -115,7 +115,7 @@ struct Recipe {
       let length = section.length
       // None is looked at in what changes while the program runs.
       let isLive = section.type == CRASH_SECTION_SCOPE.rawValue || section.type == CRASH_SECTION_BREADCRUMBS.rawValue
-      let sum = isLive ? 0 : crash_record_checksum(0, file.baseAddress?.advanced(by: offset), length)
+      let sum = isLive ? 0 : checksum(file.baseAddress?.advanced(by: offset), length)
       let row = crash_record_section(
         type: section.type, flags: 0, offset: UInt64(offset),
         capacity: UInt64(max(1, (length + page - 1) / page) * page), length: UInt64(length),
@@ -126,7 +126,7 @@ struct Recipe {
         as: crash_record_section.self)
     }
     apply(sealed: false, to: file)
-    let sum = crash_record_checksum(0, file.baseAddress, CRASH_HEADER_FIXED_CHECKSUM_OFFSET)
+    let sum = checksum(file.baseAddress, CRASH_HEADER_FIXED_CHECKSUM_OFFSET)
     file.storeBytes(of: sum, toByteOffset: CRASH_HEADER_FIXED_CHECKSUM_OFFSET, as: UInt32.self)
     apply(sealed: true, to: file)
     Sheet.cut(min(cut ?? size, size))
@@ -141,3 +141,6 @@ struct Recipe {
     }
   }
 }
+
+@_silgen_name("fuzz_checksum")
+private func checksum(_ bytes: UnsafeRawPointer?, _ count: Int) -> UInt32
