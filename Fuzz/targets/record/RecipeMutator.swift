@@ -43,7 +43,8 @@ public func crossRecipes(
   var random = Random(state: UInt64(seed))
   let input = UnsafeRawBufferPointer(start: first, count: firstSize)
   let other = UnsafeRawBufferPointer(start: second, count: secondSize)
-  guard firstSize > Step.start, !CrashRecord.matches(prefix: input), !CrashRecord.matches(prefix: other) else { return 0 }
+  guard firstSize > Step.start, !CrashRecord.matches(prefix: input), !CrashRecord.matches(prefix: other)
+  else { return 0 }
   let given = Step.all(in: other)
   guard !given.isEmpty else { return 0 }
   var steps = Step.all(in: input).map { DraftStep(kind: $0.kind, flags: $0.flags, bytes: Array($0.bytes)) }
@@ -82,9 +83,9 @@ private struct DraftStep {
     let offset = 4 * random.below(kind == 242 ? 0x1_0000 : 200)
     let place = [UInt8(truncatingIfNeeded: offset), UInt8(truncatingIfNeeded: offset >> 8)]
     let value = random.value(of: 4)
-    return DraftStep(
-      kind: kind, flags: 0,
-      bytes: place + (kind == 242 ? [UInt8(truncatingIfNeeded: offset >> 16)] : random.below(2) == 0 ? value : value + value))
+    let rest =
+      kind == 242 ? [UInt8(truncatingIfNeeded: offset >> 16)] : random.below(2) == 0 ? value : value + value
+    return DraftStep(kind: kind, flags: 0, bytes: place + rest)
   }
 
   mutating func mutateFreely(room: Int) {
