@@ -17,7 +17,7 @@ public final class Symbolicator {
   private let search: DebugFileSearch
   private let nearestLines: Bool
   private let tables: AddressTables
-  private var found: [ImageKey: ImageSymbols] = [:]
+  private var found: [ImageKey: SymbolSource] = [:]
   private var order: [ImageKey] = []
 
   private struct ImageKey: Hashable {
@@ -107,7 +107,7 @@ public final class Symbolicator {
       var files = symbols.files
       if files.debugInformation == nil, file.hasDebugInformation { files.debugInformation = file }
       if files.symbols == nil, file.hasSymbolTable || file.hasDynamicSymbols { files.symbols = file }
-      symbols = ImageSymbols(files, tables: tables)
+      symbols = SymbolSource(files, tables: tables)
       found[ImageKey(path: image.path, buildID: image.buildID)] = symbols
     }
     let sorted = Set(addresses).sorted()
@@ -115,18 +115,18 @@ public final class Symbolicator {
     return addresses.map { address in resolved[sorted.partitioningIndex { $0 >= address }] }
   }
 
-  private func symbols(for image: Image) -> ImageSymbols {
+  private func symbols(for image: Image) -> SymbolSource {
     let key = ImageKey(path: image.path, buildID: image.buildID)
     if let symbols = found[key] { return symbols }
     if order.count >= Self.maximumOpenImages { found[order.removeFirst()] = nil }
-    let symbols = ImageSymbols(search.files(for: image), tables: tables)
+    let symbols = SymbolSource(search.files(for: image), tables: tables)
     found[key] = symbols
     order.append(key)
     return symbols
   }
 
   private func resolve(
-    _ offsets: Set<UInt64>, of image: Image, with symbols: ImageSymbols
+    _ offsets: Set<UInt64>, of image: Image, with symbols: SymbolSource
   ) -> [UInt64: ResolvedAddress] {
     let files = symbols.files
     var image = image
