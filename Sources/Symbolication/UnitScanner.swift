@@ -20,7 +20,7 @@ struct FunctionNode {
   var parent: Int
   var isInlined: Bool
   var ranges: [AddressRange]
-  /// What was inlined directly into it.
+  /// What was inlined directly into it; not noted where all functions are wanted.
   var inlinedRanges: [AddressRange]
 }
 
@@ -154,7 +154,7 @@ struct UnitScanner {
     openFunctions.append(
       OpenFunction(
         offset: offset, origin: origin ?? offset, call: call, isInlined: isInlined, isDropped: false, node: -1))
-    if isInlined, parent >= 0, openFunctions[parent].node >= 0 {
+    if isInlined, !wantsAll, parent >= 0, openFunctions[parent].node >= 0 {
       nodes[openFunctions[parent].node].inlinedRanges += ranges
     }
     if wantsAll, !ranges.isEmpty { _ = node(of: openFunctions.count - 1) }

@@ -97,13 +97,10 @@ struct AddressTableContents {
   }
 
   var ranges: [CodeRange] = []
-  private var entries: [Layout.Entry] = []
-  private var positions: [Layout.Position] = []
-  private var functions: [Layout.Function] = []
+  private var entryList = InternedList<Layout.Entry>()
+  private var positionList = InternedList<Layout.Position>()
+  private var functionList = InternedList<Layout.Function>()
   private var strings: [UInt8] = []
-  private var knownEntries: [Layout.Entry: UInt32] = [:]
-  private var knownPositions: [Layout.Position: UInt32] = [:]
-  private var knownFunctions: [Layout.Function: UInt32] = [:]
   private var knownStrings: [String: UInt32] = [:]
   /// Offsets and indices have 32 bits.
   private var isFull = false
@@ -129,34 +126,19 @@ struct AddressTableContents {
     let function = Layout.Function(
       name: name.map { string($0) } ?? Layout.none, declarationLine: Self.number(declarationLine),
       hasDebugInformation: hasDebugInformation)
-    if let known = knownFunctions[function] { return known }
-    let index = UInt32(truncatingIfNeeded: functions.count)
-    functions.append(function)
-    knownFunctions[function] = index
-    return index
+    return functionList.index(of: function)
   }
 
-  mutating func position(_ position: Layout.Position) -> UInt32 {
-    if let known = knownPositions[position] { return known }
-    let index = UInt32(truncatingIfNeeded: positions.count)
-    positions.append(position)
-    knownPositions[position] = index
-    return index
-  }
+  mutating func position(_ position: Layout.Position) -> UInt32 { positionList.index(of: position) }
 
   /// An entry that others may share.
-  mutating func entry(_ entry: Layout.Entry) -> UInt32 {
-    if let known = knownEntries[entry] { return known }
-    let index = leaf(entry)
-    knownEntries[entry] = index
-    return index
-  }
+  mutating func entry(_ entry: Layout.Entry) -> UInt32 { checked(entryList.index(of: entry)) }
 
   /// An entry that most likely nobody shares.
-  mutating func leaf(_ entry: Layout.Entry) -> UInt32 {
-    let index = UInt32(truncatingIfNeeded: entries.count)
+  mutating func leaf(_ entry: Layout.Entry) -> UInt32 { checked(entryList.append(entry)) }
+
+  private mutating func checked(_ index: UInt32) -> UInt32 {
     if index > 1 << 31 { isFull = true }
-    entries.append(entry)
     return index
   }
 
@@ -195,6 +177,7 @@ struct AddressTableContents {
   private func write(
     _ starts: [UInt32], _ values: [UInt32], _ buckets: [UInt32], shift: UInt32, firstAddress: UInt64, key: [UInt8]
   ) -> [UInt8] {
+    let (entries, positions, functions) = (entryList.elements, positionList.elements, functionList.elements)
     let counts: [Layout.Section: Int] = [
       .starts: starts.count, .values: values.count, .buckets: buckets.count, .entries: entries.count,
       .positions: positions.count, .functions: functions.count, .strings: strings.count,
