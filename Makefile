@@ -1,6 +1,8 @@
 # make demo   installs what is missing, builds, crashes the sample in all its ways, shows what comes out
 # make test   installs what is missing, runs every test
 # make bench  make demo, then measures and prints the table of docs/figures.md
+# make soak   the tests that crash on purpose, SOAK_RUNS times (50: hours), the first two with all cores busy
+# make oracle the interpreter of call frame information against libunwind, over all that is installed (minutes)
 # make fuzz   the four fuzzers, FUZZ_RUNS executions each (10000000: some hours)
 #
 # Warnings are errors here and not in the manifest: SwiftPM refuses a versioned dependency with unsafe flags.
@@ -10,8 +12,9 @@ STRICT := -Xswiftc -warnings-as-errors -Xcc -Wall -Xcc -Wextra -Xcc -Werror
 SWIFT ?= swift
 
 FUZZ_RUNS ?= 10000000
+SOAK_RUNS ?= 50
 
-.PHONY: demo test bench fuzz lint build build-tests packages samples clean
+.PHONY: demo test soak oracle bench fuzz lint build build-tests packages samples clean
 
 demo: packages
 	$(SWIFT) build $(STRICT) -c release --product symbolicate
@@ -21,6 +24,13 @@ demo: packages
 test: packages lint
 	$(MAKE) --no-print-directory -j2 build-tests samples
 	$(SWIFT) test --skip-build
+
+soak: packages
+	$(MAKE) --no-print-directory -j2 build-tests samples
+	Tests/soak --runs $(SOAK_RUNS)
+
+oracle: packages
+	Tests/cfi-oracle
 
 bench: demo
 	$(SWIFT) build $(STRICT) -c release

@@ -11,6 +11,9 @@
 #include <ucontext.h>
 
 #include "CCrashFormat.h"
+#include "CCrashFormat_uninstrumented.h"
+
+CRASH_UNINSTRUMENTED_BEGIN
 
 #if defined(__x86_64__)
 /// ELF e_machine.
@@ -77,6 +80,9 @@ int crash_arch_follows_call(uint64_t return_address);
 /// return address is for the caller to check.
 int crash_arch_undo_call(uint64_t columns[CRASH_ARCH_COLUMNS]);
 
+/// Whether the code at an address is what the kernel lets a signal handler return to.
+int crash_arch_is_signal_return(uint64_t address);
+
 /// Where pc is in a signal trampoline that has no call frame information: replaces all columns by those of the interrupted
 /// code and returns 1. Else returns 0.
 int crash_arch_leave_signal(uint64_t columns[CRASH_ARCH_COLUMNS]);
@@ -90,6 +96,15 @@ static inline uint64_t crash_arch_strip(uint64_t address) {
   return x30;
 #else
   return address;
+#endif
+}
+
+/// Tells the processor that a loop waits for another thread's store.
+static inline void crash_arch_pause(void) {
+#if defined(__aarch64__)
+  __asm__ volatile("yield" ::: "memory");
+#else
+  __asm__ volatile("pause" ::: "memory");
 #endif
 }
 
@@ -113,5 +128,7 @@ struct crash_recovery {
 /// block, both of which may be what is broken. The signal mask is the caller's own business.
 int crash_recovery_mark(struct crash_recovery *recovery) __attribute__((returns_twice));
 void crash_recovery_resume(const struct crash_recovery *recovery) __attribute__((noreturn));
+
+CRASH_UNINSTRUMENTED_END
 
 #endif

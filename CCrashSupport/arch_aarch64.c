@@ -1,7 +1,10 @@
 #if defined(__aarch64__)
 
+#include "CCrashFormat_uninstrumented.h"
 #include "arch.h"
 #include "syscalls.h"
+
+CRASH_UNINSTRUMENTED_BEGIN
 
 // si_code of SIGSYS from a filter; in <asm-generic/siginfo.h>, which cannot be included beside glibc's own.
 #ifndef SYS_SECCOMP
@@ -85,6 +88,11 @@ int crash_arch_undo_call(uint64_t columns[CRASH_ARCH_COLUMNS]) {
   return 1;
 }
 
+// Async-signal-safe.
+int crash_arch_is_signal_return(uint64_t address) {
+  return instruction_at(address) == INSTRUCTION_SIGRETURN && instruction_at(address + 4) == INSTRUCTION_SVC;
+}
+
 // Async-signal-safe. The kernel's trampoline in the vdso has no call frame information on purpose: since Linux 5.8 its
 // directives are commented out, as they led libgcc astray (arch/arm64/kernel/vdso/sigreturn.S). All unwinders know it by
 // its two instructions, which is why the kernel keeps them.
@@ -92,7 +100,7 @@ int crash_arch_undo_call(uint64_t columns[CRASH_ARCH_COLUMNS]) {
 // The stack pointer is at the frame that the kernel pushed: siginfo, 128 bytes, then the context (struct rt_sigframe).
 int crash_arch_leave_signal(uint64_t columns[CRASH_ARCH_COLUMNS]) {
   uint64_t pc = columns[CRASH_ARCH_PC];
-  if (instruction_at(pc) != INSTRUCTION_SIGRETURN || instruction_at(pc + 4) != INSTRUCTION_SVC) return 0;
+  if (!crash_arch_is_signal_return(pc)) return 0;
   uint64_t registers = columns[CRASH_ARCH_SP] + 128 + offsetof(ucontext_t, uc_mcontext.regs);
   // x0 to x30, sp and pc follow one another in mcontext_t as in the table of columns.
   uint64_t interrupted[CRASH_ARCH_COLUMNS];
@@ -242,5 +250,7 @@ int crash_safe_recover(ucontext_t *context) {
   context->uc_mcontext.pc = next;
   return 1;
 }
+
+CRASH_UNINSTRUMENTED_END
 
 #endif

@@ -1,7 +1,10 @@
 #if defined(__x86_64__)
 
+#include "CCrashFormat_uninstrumented.h"
 #include "arch.h"
 #include "syscalls.h"
+
+CRASH_UNINSTRUMENTED_BEGIN
 
 // si_code of SIGSYS from a filter; in <asm-generic/siginfo.h>, which cannot be included beside glibc's own.
 #ifndef SYS_SECCOMP
@@ -94,6 +97,16 @@ int crash_arch_undo_call(uint64_t columns[CRASH_ARCH_COLUMNS]) {
   if (!crash_safe_load(columns[CRASH_ARCH_SP], &address)) return 0;
   columns[CRASH_ARCH_PC] = address;
   columns[CRASH_ARCH_SP] += 8;
+  return 1;
+}
+
+// Async-signal-safe. `mov $15, %rax; syscall`, libc's restorer, which gdb and libgcc know by these bytes too.
+int crash_arch_is_signal_return(uint64_t address) {
+  static const uint8_t restorer[] = {0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05};
+  uint8_t code[sizeof restorer];
+  if (crash_safe_copy(code, address, sizeof code) != sizeof code) return 0;
+  for (unsigned i = 0; i < sizeof code; i++)
+    if (code[i] != restorer[i]) return 0;
   return 1;
 }
 
@@ -203,5 +216,7 @@ int crash_safe_recover(ucontext_t *context) {
   }
   return 0;
 }
+
+CRASH_UNINSTRUMENTED_END
 
 #endif

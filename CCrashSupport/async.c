@@ -3,10 +3,13 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include "CCrashFormat_uninstrumented.h"
 #include "CCrashSupport.h"
 #include "arch.h"
 #include "cfi.h"
 #include "images.h"
+
+CRASH_UNINSTRUMENTED_BEGIN
 
 // The runtime's exported functions (stdlib/public/Concurrency); weak, as a daemon may have no concurrency in it.
 extern void swift_job_run(void) __attribute__((weak));
@@ -212,3 +215,5 @@ int crash_async_describe_task(struct crash_record_task *task) {
   }
   return 1;
 }
+
+CRASH_UNINSTRUMENTED_END

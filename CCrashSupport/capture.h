@@ -5,8 +5,11 @@
 
 #include <stdint.h>
 
+#include "CCrashFormat_uninstrumented.h"
 #include "record.h"
 #include "syscalls.h"
+
+CRASH_UNINSTRUMENTED_BEGIN
 
 struct crash_capture {
   struct crash_record record;
@@ -41,5 +44,7 @@ void crash_scope_after_fork(void);
 /// Stores a text that the host gave about itself, unredacted and cut at `capacity`. Not async-signal-safe.
 void crash_scope_set_identity(struct crash_record *record, const char *service, const char *release,
                               const char *environment);
+
+CRASH_UNINSTRUMENTED_END
 
 #endif

@@ -1,10 +1,13 @@
 #include <ucontext.h>
 
+#include "CCrashFormat_uninstrumented.h"
 #include "CCrashSupport.h"
 #include "arch.h"
 #include "capture.h"
 #include "syscalls.h"
 #include "unwind.h"
+
+CRASH_UNINSTRUMENTED_BEGIN
 
 // More than a report keeps of a thread that did not crash; a recursion that is deeper shows its cycle.
 #define STACK_FRAMES 128
@@ -25,3 +28,5 @@ __attribute__((noinline)) size_t crash_support_capture_stack(uint64_t *addresses
   for (uint32_t i = 1; i < walk.top_count && count < capacity; i++) addresses[count++] = frames[i].address;
   return count;
 }
+
+CRASH_UNINSTRUMENTED_END

@@ -2,6 +2,10 @@
 
 #include <string.h>
 
+#include "CCrashFormat_uninstrumented.h"
+
+CRASH_UNINSTRUMENTED_BEGIN
+
 // ---- Reading ----------------------------------------------------------------------------------------------------
 
 // A window over memory that may not be there. Records of `.eh_frame` are short, so that most need one refill.
@@ -723,3 +727,5 @@ enum crash_cfi_result crash_cfi_step(const struct crash_record *record, struct c
   *registers = caller;
   return CRASH_CFI_STEPPED;
 }
+
+CRASH_UNINSTRUMENTED_END

@@ -4,7 +4,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "CCrashFormat_uninstrumented.h"
 #include "syscalls.h"
+
+CRASH_UNINSTRUMENTED_BEGIN
 
 // Made at the start, as making one allocates in the kernel and may be refused; the crash path only sets it.
 static int timer;
@@ -35,3 +38,5 @@ static void set(long seconds) {
 void crash_deadline_set(void) { set(CRASH_DEADLINE_SECONDS); }
 
 void crash_deadline_clear(void) { set(0); }
+
+CRASH_UNINSTRUMENTED_END

@@ -6,9 +6,12 @@
 #include <errno.h>
 #include <string.h>
 
+#include "CCrashFormat_uninstrumented.h"
 #include "arch.h"
 #include "capture.h"
 #include "images.h"
+
+CRASH_UNINSTRUMENTED_BEGIN
 
 const int crash_signals[CRASH_SIGNAL_COUNT] = {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
 
@@ -25,9 +28,6 @@ static int index_of(int signal) {
     if (crash_signals[i] == signal) return i;
   return -1;
 }
-
-// A child made by vfork runs in its parent's memory, where all of this is the parent's.
-static int is_borrowed(void) { return crash_capture_is_owner() && !crash_capture_is_own_process(); }
 
 static int is_handler(const struct crash_kernel_sigaction *action) {
   return action->handler != (void *)SIG_DFL && action->handler != (void *)SIG_IGN;
@@ -74,22 +74,23 @@ void crash_former_actions_reinstall(void) {
   given_back = 0;
 }
 
-// Returns 0, or -1 where a sandbox refuses it.
-static int put_back(int index) {
+// Returns 0, or -1 where a sandbox refuses it. A child made by vfork runs in its parent's memory, where what is kept here is
+// the parent's; the actions alone are the child's own.
+static int put_back(int index, int in_child) {
   if (crash_sys_sigaction(crash_signals[index], &former[index], NULL) != 0) return -1;
-  if (!is_borrowed()) given_back |= 1u << index;
+  if (!in_child) given_back |= 1u << index;
   return 0;
 }
 
-static void give_back(int index) {
-  struct crash_kernel_sigaction current;
-  if (crash_sys_sigaction(crash_signals[index], NULL, &current) == 0 && current.handler == ours[index].handler)
-    put_back(index);
+static void give_back_all(int in_child) {
+  for (int i = 0; i < CRASH_SIGNAL_COUNT; i++) {
+    struct crash_kernel_sigaction current;
+    if (crash_sys_sigaction(crash_signals[i], NULL, &current) == 0 && current.handler == ours[i].handler)
+      put_back(i, in_child);
+  }
 }
 
-void crash_former_actions_restore(void) {
-  for (int i = 0; i < CRASH_SIGNAL_COUNT; i++) give_back(i);
-}
+void crash_former_actions_restore(void) { give_back_all(0); }
 
 int crash_former_action_ignores(int signal) {
   int index = index_of(signal);
@@ -128,9 +129,12 @@ static int is_repeatable(const struct crash_event *event) {
 }
 
 // Ends the process by the signal, with the siginfo that it came with, as soon as this handler returns.
-static void die_by(int signal, siginfo_t *info) {
-  long pid = crash_sys_getpid(), thread = crash_sys_gettid();
-  if (pid < 0 && crash_capture_is_owner()) pid = crash_capture.pid;
+static void die_by(const struct crash_event *event) {
+  int signal = event->signal;
+  siginfo_t *info = event->info;
+  // Not asked for where it is known: a child made by fork has no record, one made by vfork has another pid.
+  long pid = crash_capture_is_owner() && !event->in_child ? crash_capture.pid : crash_sys_getpid();
+  long thread = crash_sys_gettid();
   // The kernel drops a signal with the default action for the first process of a pid namespace, unless the kernel itself
   // raised it: a container's main process would go on. Its exit status can still say what happened.
   if (pid == 1) crash_syscall(SYS_exit_group, 128 + signal, 0, 0, 0);
@@ -153,12 +157,12 @@ static void die_by(int signal, siginfo_t *info) {
 // this kind by stepping back to the instruction; that also ends the first process of a namespace by the signal itself.
 static void die_by_default(int index, const struct crash_event *event) {
   if (!is_repeatable(event) && !crash_arch_step_back(event->context, event->signal, event->info)) {
-    die_by(event->signal, event->info);
+    die_by(event);
     return;
   }
   // Not only while it is ours: a handler that was installed over ours and calls it as its predecessor is still in front,
   // and returning into the fault would bring us here again, for ever.
-  if (put_back(index) == 0) return;
+  if (put_back(index, event->in_child) == 0) return;
   // A sandbox refuses it. A fault whose signal is blocked ends the process all the same, and in the same way: the kernel
   // puts the default action back itself (force_sig_info_to_task in its signal.c).
   crash_kernel_sigset mask;
@@ -189,13 +193,13 @@ static crash_kernel_sigset mask_for(const struct crash_kernel_sigaction *action,
 // The runtime's handler starts a thread that reads memory for it and lives by catching its own faults: those signals must
 // be open, and not come to us.
 static void hand_to_runtime(int index, const struct crash_event *event) {
-  crash_former_actions_restore();
+  give_back_all(event->in_child);
   if (is_repeatable(event)) return;
   crash_kernel_sigset mask = mask_for(&former[index], event);
   for (int i = 0; i < CRASH_SIGNAL_COUNT; i++) mask &= ~crash_signal_bit(crash_signals[i]);
   crash_sys_sigprocmask(SIG_SETMASK, &mask, NULL);
   enter(&former[index], event);
-  die_by(event->signal, event->info);
+  die_by(event);
 }
 
 static int is_pending(int signal) {
@@ -213,7 +217,7 @@ static enum crash_outcome hand_to_host(int index, const struct crash_event *even
   struct crash_kernel_sigaction before, after;
   int is_known = crash_sys_sigaction(event->signal, NULL, &before) == 0;
   // As the kernel does before it enters such a handler.
-  if ((action.flags & SA_RESETHAND) && !is_borrowed()) {
+  if ((action.flags & SA_RESETHAND) && !event->in_child) {
     former[index] = (struct crash_kernel_sigaction){.handler = SIG_DFL};
     is_runtime[index] = 0;
   }
@@ -248,3 +252,5 @@ enum crash_outcome crash_hand_over(const struct crash_event *event) {
   }
   return hand_to_host(index, event);
 }
+
+CRASH_UNINSTRUMENTED_END

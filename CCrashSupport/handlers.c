@@ -6,6 +6,7 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include "CCrashFormat_uninstrumented.h"
 #include "CCrashSupport.h"
 #include "arch.h"
 #include "capture.h"
@@ -15,10 +16,20 @@
 #include "syscalls.h"
 #include "threads.h"
 
+CRASH_UNINSTRUMENTED_BEGIN
+
 // ---- Who owns the crash path ------------------------------------------------------------------------------------
 
 // The thread that crashes first owns the crash path, by its thread pointer: that needs no system call to be known.
 static uintptr_t owner;
+
+// Where the owner's handler has its frame, while it is at work. Nothing of the crash path is further below it than this: the
+// alternate stacks are larger, so that no other stack of the thread is that near.
+static uintptr_t capturing_frame;
+#define CAPTURING_STACK ((uintptr_t)64 * 1024)
+
+// Set until the owner is known to be of this process, and not its child made by vfork.
+static int owner_is_unconfirmed;
 
 // Set while the signal is with a former handler: where our handler's frame is, and the alternate stack that it is on.
 // A handler may leave by siglongjmp, which tells nobody; from then on the frame is gone and the process has recovered.
@@ -48,6 +59,12 @@ static int is_inside_former_handler(uintptr_t stack_pointer) {
   return stack_pointer < handed_over.frame;
 }
 
+// Whether code that runs with this stack pointer, on the owner's thread, runs inside of the owner's handler. It may not: a
+// child made by vfork, which has its parent's thread pointer and memory, may have been killed in there.
+static int is_inside_capture(uintptr_t stack_pointer) {
+  return !handed_over.active && stack_pointer <= capturing_frame && capturing_frame - stack_pointer < CAPTURING_STACK;
+}
+
 static int try_to_own(uintptr_t self) {
   uintptr_t nobody = 0;
   return __atomic_compare_exchange_n(&owner, &nobody, self, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
@@ -56,15 +73,25 @@ static int try_to_own(uintptr_t self) {
 // The process lives: what was captured is no crash, and we stand ready for the next one.
 static void take_back(void) {
   handed_over.active = 0;
+  owner_is_unconfirmed = 0;
   crash_threads_let_go();
   crash_stages_take_back();
   crash_former_actions_reinstall();
   __atomic_store_n(&owner, 0, __ATOMIC_RELEASE);
 }
 
+// The same for a capture that had not yet touched more than the record: in a child made by vfork, and behind one that was
+// killed there.
+static void drop_capture(void) {
+  owner_is_unconfirmed = 0;
+  crash_stages_take_back();
+  __atomic_store_n(&owner, 0, __ATOMIC_RELEASE);
+}
+
 void crash_handlers_notice_recovery(void) {
-  if (__atomic_load_n(&owner, __ATOMIC_RELAXED) != thread_pointer() || !handed_over.active) return;
-  if (!is_inside_former_handler((uintptr_t)__builtin_frame_address(0))) take_back();
+  if (__atomic_load_n(&owner, __ATOMIC_RELAXED) != thread_pointer()) return;
+  uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+  if (!is_inside_former_handler(here) && !is_inside_capture(here)) take_back();
 }
 
 // A second thread that crashes waits for the first to end the process: what it would add is noted, its own death would
@@ -84,9 +111,9 @@ static int wait_for_owner(const struct crash_event *event, uintptr_t self) {
     if (microseconds < 10000) microseconds *= 2;
   }
   // Either a former handler takes its time, or it jumped out of the handler and its thread was never seen again. The
-  // crash that is known to be one is worth more.
+  // crash that is known to be one is worth more. Or it was a child's, and the child is gone.
   uintptr_t other = __atomic_load_n(&owner, __ATOMIC_ACQUIRE);
-  return handed_over.active &&
+  return (handed_over.active || owner_is_unconfirmed) &&
          __atomic_compare_exchange_n(&owner, &other, self, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
@@ -99,37 +126,64 @@ static int was_sent_by_others(const struct crash_event *event) {
 // ---- The handler ------------------------------------------------------------------------------------------------
 
 static void handle(int signal, siginfo_t *info, void *opaque) {
-  const struct crash_event event = {signal, info, opaque};
+  struct crash_event event = {signal, info, opaque, 0};
   // The loads that may fault come here thousands of times in an ordinary walk: nothing goes before them.
   if ((signal == SIGSEGV || signal == SIGBUS) && crash_safe_recover(event.context)) return;
 
-  // In a child made by fork the record is not mapped, in one made by vfork it is the parent's. Neither is ours to write.
-  if (!crash_capture_is_owner() || !crash_capture_is_own_process()) {
+  // In a child made by fork the record is not mapped.
+  if (!crash_capture_is_owner()) {
     crash_hand_over(&event);
     return;
   }
-  uintptr_t self = thread_pointer();
+  uintptr_t self = thread_pointer(), interrupted = crash_arch_stack_pointer(event.context);
   if (__atomic_load_n(&owner, __ATOMIC_ACQUIRE) == self) {
+    int inside_capture = is_inside_capture(interrupted), inside_former = is_inside_former_handler(interrupted);
     // Sent by somebody, to a thread that is at work on its last task: too late to matter.
-    if (!handed_over.active && was_sent_by_others(&event)) return;
-    if (!handed_over.active) crash_stages_skip(&event);
-    if (!handed_over.active || is_inside_former_handler(crash_arch_stack_pointer(event.context))) {
+    if (inside_capture && was_sent_by_others(&event)) return;
+    if (inside_capture) crash_stages_skip(&event);
+    if (inside_capture || handed_over.active) event.in_child = !crash_capture_is_own_process();
+    if (event.in_child || inside_capture || inside_former) {
       // The former handler crashed, or ends the process in its own way, by abort() for example. The record is complete
       // and about what came first.
       crash_hand_over(&event);
       return;
     }
-    take_back();
+    if (handed_over.active)
+      take_back();
+    else
+      drop_capture();
   }
   // Sent, and ignored before us: no crash. Except where abort() sent it, which only the stack tells.
   if (info->si_code <= 0 && signal != SIGABRT && crash_former_action_ignores(signal)) return;
 
-  if (!try_to_own(self) && !wait_for_owner(&event, self)) {
+  if (!try_to_own(self)) {
+    // The next system call may be the last of the process, and with it of the report that is being made.
+    crash_stages_wait_for_stack();
+    event.in_child = !crash_capture_is_own_process();
+    if (event.in_child || !wait_for_owner(&event, self)) {
+      crash_hand_over(&event);
+      return;
+    }
+  }
+  handed_over.active = 0;
+  capturing_frame = (uintptr_t)__builtin_frame_address(0);
+  owner_is_unconfirmed = 1;
+  // Called by the kernel, it has the mask that we asked for, and loads may fault. A handler that was installed over ours
+  // and calls it has a mask of its own.
+  if (!crash_arch_is_signal_return(crash_arch_strip((uint64_t)(uintptr_t)__builtin_return_address(0))))
+    crash_stages_open_faults();
+  crash_stages_run_silent(&event);
+  // The record is the parent's where this is its child made by vfork. That is asked now and not at first: it is a system
+  // call, which a sandbox may kill for, and the whole stack is on the disk by now. The parent's thread waits in vfork; its
+  // other threads that crash wait for us.
+  event.in_child = !crash_capture_is_own_process();
+  if (event.in_child) {
+    drop_capture();
     crash_hand_over(&event);
     return;
   }
-  handed_over.active = 0;
-  crash_stages_run(&event);
+  owner_is_unconfirmed = 0;
+  crash_stages_run_rest(&event);
   // Whoever may let the process live, or wants a look at the other threads itself, finds them running. Where the default
   // action is next they stay where they are: a thread that wakes from a call that cannot be restarted could end the process
   // in its own way, before this one does.
@@ -184,5 +238,8 @@ void crash_handlers_reset(void) {
   crash_deadline_forget();
   crash_stages_reset();
   handed_over.active = 0;
+  owner_is_unconfirmed = 0;
   owner = 0;
 }
+
+CRASH_UNINSTRUMENTED_END

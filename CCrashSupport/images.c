@@ -8,7 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "CCrashFormat_uninstrumented.h"
 #include "arch.h"
+
+CRASH_UNINSTRUMENTED_BEGIN
 
 static size_t image_count;
 static size_t path_length;
@@ -303,3 +306,5 @@ int crash_images_is_named(const struct crash_record *record, uint64_t address, c
   return image && image->path_length >= length &&
          memcmp(record->paths + image->path_offset + image->path_length - length, name, length) == 0;
 }
+
+CRASH_UNINSTRUMENTED_END

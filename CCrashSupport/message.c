@@ -4,7 +4,10 @@
 #include <signal.h>
 #include <string.h>
 
+#include "CCrashFormat_uninstrumented.h"
 #include "arch.h"
+
+CRASH_UNINSTRUMENTED_BEGIN
 
 // The Swift runtime keeps its last fatal error text in a std::atomic<const char *>; the function returns the address of
 // that atomic (swift/Runtime/Debug.h, Swift 6.0 and later, everywhere but on Darwin). Weak: a C daemon has no Swift
@@ -65,3 +68,5 @@ unsigned crash_message_capture(struct crash_record *record, int signal) {
   }
   return count;
 }
+
+CRASH_UNINSTRUMENTED_END

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "CCrashFormat_uninstrumented.h"
 #include "arch.h"
 #include "async.h"
 #include "capture.h"
@@ -16,19 +17,23 @@
 #include "threads.h"
 #include "unwind.h"
 
+CRASH_UNINSTRUMENTED_BEGIN
+
 enum stage {
   STAGE_SIGNAL = 1,
   STAGE_WALK = 2,
   STAGE_IMAGES = 3,
   STAGE_SEAL = 4,
-  STAGE_MESSAGES = 5,
-  STAGE_TASK = 6,
-  STAGE_THREADS = 7,
+  STAGE_FACTS = 5,
+  STAGE_MESSAGES = 6,
+  STAGE_TASK = 7,
+  STAGE_THREADS = 8,
 };
 
 static struct crash_recovery recovery;
 static volatile int stage_active;
 static volatile uint32_t current_stage;
+static uint32_t stack_is_sealed;
 
 // What the walk has found so far, outside the stack: a fault in the middle of it leaves this.
 static struct crash_walk walk;
@@ -37,7 +42,8 @@ static struct crash_cfi_cache walk_cache;
 
 // ---- Stages -----------------------------------------------------------------------------------------------------
 
-// First, and with plain stores: should a sandbox kill the process for the next system call, this is on the disk.
+// With plain stores, as the three that follow: a sandbox may kill the process for any system call, and then all of this is
+// on the disk.
 static void stage_signal(struct crash_record *record, const struct crash_event *event) {
   const siginfo_t *info = event->info;
   struct crash_record_signal *out = record->signal;
@@ -62,17 +68,11 @@ static void stage_signal(struct crash_record *record, const struct crash_event *
   struct crash_record_registers *registers = &record->registers[0];
   registers->count = CRASH_ARCH_RECORDED;
   crash_arch_recorded(event->context, registers->values);
+  // Of an earlier crash that a host survived.
+  out->realtime_ns = 0;
+  out->boottime_ns = 0;
+  out->thread = 0;
   crash_record_commit(record, CRASH_SECTION_REGISTERS, sizeof *registers);
-  crash_record_commit(record, CRASH_SECTION_SIGNAL, sizeof *out);
-
-  // Asked first and stored together: a section whose seal does not match counts for nothing, and so no call that may be
-  // the process's last can be between the stores and the new seal.
-  int64_t realtime_ns = crash_clock_ns(CLOCK_REALTIME), boottime_ns = crash_clock_ns(CLOCK_BOOTTIME);
-  uint32_t thread = crash_sys_thread_id();
-  out->realtime_ns = realtime_ns;
-  out->boottime_ns = boottime_ns;
-  out->thread = thread;
-  record->header->crash_thread = thread;
   crash_record_commit(record, CRASH_SECTION_SIGNAL, sizeof *out);
 }
 
@@ -135,12 +135,30 @@ static uint32_t finish_thread(const struct crash_record *record, struct crash_re
 static void stage_seal(struct crash_record *record, const struct crash_event *event) {
   (void)event;
   struct crash_record_thread *thread = record->thread;
-  *thread = (struct crash_record_thread){.id = record->signal->thread, .flags = CRASH_THREAD_CRASHED};
+  *thread = (struct crash_record_thread){.flags = CRASH_THREAD_CRASHED};
   uint32_t count = finish_thread(record, thread, CRASH_FRAME_CAPACITY - CRASH_TOP_FRAMES);
-  if (walk.end != CRASH_WALK_OUTERMOST)
-    crash_record_note(record, CRASH_NOTE_WALK_ENDED, walk.end, thread->id, 0);
-  crash_syscall(SYS_prctl, 16 /* PR_GET_NAME */, (long)thread->name, 0, 0);
   crash_record_commit(record, CRASH_SECTION_FRAMES, count * sizeof(struct crash_record_frame));
+  crash_record_commit(record, CRASH_SECTION_THREADS, sizeof *thread);
+}
+
+// What only the kernel knows: when, and in which thread. Asked first and stored together: a section whose seal does not
+// match counts for nothing, and so no call that may be the process's last can be between the stores and the new seal.
+static void stage_facts(struct crash_record *record, const struct crash_event *event) {
+  (void)event;
+  struct crash_record_signal *signal = record->signal;
+  struct crash_record_thread *thread = record->thread;
+  char name[sizeof thread->name] = "";
+  int64_t realtime_ns = crash_clock_ns(CLOCK_REALTIME), boottime_ns = crash_clock_ns(CLOCK_BOOTTIME);
+  uint32_t id = crash_sys_thread_id();
+  crash_syscall(SYS_prctl, 16 /* PR_GET_NAME */, (long)name, 0, 0);
+  signal->realtime_ns = realtime_ns;
+  signal->boottime_ns = boottime_ns;
+  signal->thread = id;
+  crash_record_commit(record, CRASH_SECTION_SIGNAL, sizeof *signal);
+  record->header->crash_thread = id;
+  if (walk.end != CRASH_WALK_OUTERMOST) crash_record_note(record, CRASH_NOTE_WALK_ENDED, walk.end, id, 0);
+  thread->id = id;
+  memcpy(thread->name, name, sizeof name);
   crash_record_commit(record, CRASH_SECTION_THREADS, sizeof *thread);
 }
 
@@ -152,7 +170,7 @@ static void stage_task(struct crash_record *record, const struct crash_event *ev
 
 // A stage may die of any of these; a blocked one would be the end of the process there and then (force_sig_info in the
 // kernel's signal.c). Where a sandbox refuses the call, the stages go on without that net.
-static void open_faults(void) {
+void crash_stages_open_faults(void) {
   const crash_kernel_sigset faults = crash_signal_bit(SIGABRT) | crash_signal_bit(SIGSEGV) | crash_signal_bit(SIGBUS) |
                                      crash_signal_bit(SIGILL) | crash_signal_bit(SIGFPE) | crash_signal_bit(SIGTRAP);
   crash_sys_sigprocmask(SIG_UNBLOCK, &faults, NULL);
@@ -165,7 +183,7 @@ static void run_stage(enum stage stage, void (*work)(struct crash_record *, cons
     stage_active = 1;
     work(&crash_capture.record, event);
   } else {
-    open_faults();  // left the handler of the fault without its return, which would have put the mask back
+    crash_stages_open_faults();  // left the handler of the fault without its return, which would have put the mask back
   }
   stage_active = 0;
 }
@@ -266,7 +284,7 @@ static void note_handlers(struct crash_record *record, int signal) {
       crash_record_note(record, CRASH_NOTE_HANDLER_REPLACED, (uint32_t)crash_signals[i], 0, handler);
 }
 
-void crash_stages_run(const struct crash_event *event) {
+void crash_stages_run_silent(const struct crash_event *event) {
   struct crash_record *record = &crash_capture.record;
   // A host may have survived an earlier crash: what that one sealed must not be read as part of this one.
   static const enum crash_record_section_type written_here[] = {
@@ -275,15 +293,24 @@ void crash_stages_run(const struct crash_event *event) {
       CRASH_SECTION_TASK,          CRASH_SECTION_OTHER_THREADS, CRASH_SECTION_OTHER_FRAMES,
       CRASH_SECTION_OTHER_REGISTERS};
   for (unsigned i = 0; i < sizeof written_here / sizeof written_here[0]; i++) crash_record_reopen(record, written_here[i]);
+  __atomic_store_n(&stack_is_sealed, 0, __ATOMIC_RELEASE);
   // Not for the first crash: another thread that crashes at the same time may have noted itself already.
   if (record->header->crash_state != CRASH_STATE_NONE) crash_record_forget_notes(record);
   __atomic_store_n(&record->header->crash_state, CRASH_STATE_CAPTURING, __ATOMIC_RELEASE);
+  // No deadline yet, as setting it is a system call, and one that few sandboxes think of. What could hang in here are
+  // pages that never come, and those of the record and of this code could as well.
   run_stage(STAGE_SIGNAL, stage_signal, event);
-  open_faults();
-  crash_deadline_set();
   run_stage(STAGE_WALK, stage_walk, event);
   run_stage(STAGE_IMAGES, stage_images, event);
   run_stage(STAGE_SEAL, stage_seal, event);
+  __atomic_store_n(&stack_is_sealed, 1, __ATOMIC_RELEASE);
+}
+
+void crash_stages_run_rest(const struct crash_event *event) {
+  struct crash_record *record = &crash_capture.record;
+  run_stage(STAGE_FACTS, stage_facts, event);
+  crash_stages_open_faults();
+  crash_deadline_set();
   // From here on other people's code runs, which may hang: the stack is on the disk.
   run_stage(STAGE_MESSAGES, stage_messages, event);
   run_stage(STAGE_TASK, stage_task, event);
@@ -295,6 +322,11 @@ void crash_stages_run(const struct crash_event *event) {
   crash_record_commit_if_open(record, CRASH_SECTION_PROCESS, sizeof *record->process);
   __atomic_store_n(&record->header->crash_state, CRASH_STATE_COMPLETE, __ATOMIC_RELEASE);
   crash_deadline_clear();  // a former handler may take its time
+}
+
+void crash_stages_wait_for_stack(void) {
+  // By number, as a clock is a system call. A walk takes microseconds to a few milliseconds.
+  for (unsigned i = 0; i < 1u << 16 && !__atomic_load_n(&stack_is_sealed, __ATOMIC_ACQUIRE); i++) crash_arch_pause();
 }
 
 void crash_stages_skip(const struct crash_event *event) {
@@ -338,3 +370,5 @@ void crash_stages_reset(void) {
   current_stage = 0;
   memset(&walk, 0, sizeof walk);
 }
+
+CRASH_UNINSTRUMENTED_END

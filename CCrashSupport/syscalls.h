@@ -13,6 +13,10 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "CCrashFormat_uninstrumented.h"
+
+CRASH_UNINSTRUMENTED_BEGIN
+
 #if defined(__x86_64__)
 static inline long crash_syscall(long number, long a, long b, long c, long d) {
   long result;
@@ -84,5 +88,7 @@ static inline void crash_sys_sleep_us(long microseconds) {
   struct timespec time = {microseconds / 1000000, microseconds % 1000000 * 1000};
   crash_syscall(SYS_nanosleep, (long)&time, 0, 0, 0);
 }
+
+CRASH_UNINSTRUMENTED_END
 
 #endif

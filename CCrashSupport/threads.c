@@ -10,7 +10,11 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "CCrashFormat_uninstrumented.h"
+#include "capture.h"
 #include "syscalls.h"
+
+CRASH_UNINSTRUMENTED_BEGIN
 
 // ---- Who they are -----------------------------------------------------------------------------------------------
 
@@ -168,8 +172,8 @@ static void stand_still(int signal, siginfo_t *info, void *context) {
   for (int seconds = 0; __atomic_load_n(&holding, __ATOMIC_ACQUIRE);) {
     int death = __atomic_load_n(&expected_death, __ATOMIC_ACQUIRE);
     if (futex(&holding, FUTEX_WAIT, 1, &second) != -ETIMEDOUT || !death) continue;
-    if (++seconds == 3) crash_syscall(SYS_kill, crash_sys_getpid(), death, 0, 0);
-    if (seconds == 6) crash_syscall(SYS_kill, crash_sys_getpid(), SIGKILL, 0, 0);
+    if (++seconds == 3) crash_syscall(SYS_kill, crash_capture.pid, death, 0, 0);
+    if (seconds == 6) crash_syscall(SYS_kill, crash_capture.pid, SIGKILL, 0, 0);
   }
 }
 
@@ -197,7 +201,7 @@ void crash_threads_prepare(void) {
 }
 
 size_t crash_threads_stop(size_t *without_room) {
-  long pid = crash_sys_getpid();
+  long pid = crash_capture.pid;
   uint32_t self = crash_sys_thread_id(), used = __atomic_load_n(&used_slots, __ATOMIC_ACQUIRE), asked = 0;
   *without_room = __atomic_load_n(&unknown_threads, __ATOMIC_RELAXED);
   stopped_count = 0;
@@ -209,7 +213,7 @@ size_t crash_threads_stop(size_t *without_room) {
   // Where a sandbox keeps from us who we are we would stop ourselves, and without our handler the signal ends the process.
   // The threads are listed then, without an answer.
   struct crash_kernel_sigaction action;
-  if (stopped_count == 0 || self == 0 || pid <= 0 || crash_sys_sigaction(STOP_SIGNAL, NULL, &action) != 0)
+  if (stopped_count == 0 || self == 0 || crash_sys_sigaction(STOP_SIGNAL, NULL, &action) != 0)
     return stopped_count;
   // Ours is still there when somebody did not answer the last time.
   if (action.handler != stop_action.handler) {
@@ -278,3 +282,5 @@ void crash_threads_let_go(void) {
   __atomic_store_n(&holding, 0, __ATOMIC_RELEASE);
   futex(&holding, FUTEX_WAKE, INT_MAX, NULL);
 }
+
+CRASH_UNINSTRUMENTED_END

@@ -1,8 +1,11 @@
 #include "unwind.h"
 
+#include "CCrashFormat_uninstrumented.h"
 #include "async.h"
 #include "cfi.h"
 #include "images.h"
+
+CRASH_UNINSTRUMENTED_BEGIN
 
 // How far above the stack pointer a return address is looked for when nothing else is left: 64 words hold the locals of
 // most functions, and each further word makes a false find likelier.
@@ -155,3 +158,5 @@ void crash_unwind(const struct crash_record *record, struct crash_cfi_cache *cac
   }
   walk->end = CRASH_WALK_LIMIT;
 }
+
+CRASH_UNINSTRUMENTED_END

@@ -1,4 +1,7 @@
 #include "CCrashFormat.h"
+#include "CCrashFormat_uninstrumented.h"
+
+CRASH_UNINSTRUMENTED_BEGIN
 
 // The table is derived from the polynomial by the compiler instead of pasted, so that nobody has to trust 256 numbers.
 // A CRC is linear: the entry of a byte is the XOR of the entries of its bits, and the entry of a bit is the one of the
@@ -30,3 +33,5 @@ uint32_t crash_record_checksum(uint32_t checksum, const void *bytes, size_t leng
   while (length--) c = table[(c ^ *p++) & 0xff] ^ (c >> 8);
   return ~c;
 }
+
+CRASH_UNINSTRUMENTED_END

@@ -2,6 +2,10 @@
 
 #include <string.h>
 
+#include "CCrashFormat_uninstrumented.h"
+
+CRASH_UNINSTRUMENTED_BEGIN
+
 // The text is read once, in words: maximal runs of the characters of which e-mail addresses' local parts, numbers and hex
 // tokens are made. What a word is depends on the word and the few characters around it, so that nothing is decided before
 // a whole token is seen, and nothing is looked at more than twice. Everything that is not replaced is copied in one piece.
@@ -28,6 +32,9 @@ static const uint8_t class_of[256] = {
 static const char token[] = "[redacted]";
 #define TOKEN_LENGTH (sizeof token - 1)
 #define DIGITS 7
+#ifndef PASSES
+#define PASSES 8
+#endif
 
 struct output {
   const char *text;
@@ -35,19 +42,24 @@ struct output {
   char *bytes;
   size_t length, capacity;
   int full;
+  int in_place;  // the text is in `bytes` too, behind what is written
+  int replaced;  // anything
 };
+
+// As much of `length` bytes as `room` has place for, in whole characters.
+static size_t fitting(const char *text, size_t length, size_t room) {
+  if (length <= room) return length;
+  while (room > 0 && ((unsigned char)text[room] & 0xc0) == 0x80) room--;
+  return room;
+}
 
 // Copies the text up to `end`; when there is no room for all, as many whole characters as fit.
 static void copy_up_to(struct output *out, size_t end) {
-  size_t length = end - out->flushed;
   if (out->full) return;
-  if (length > out->capacity - out->length) {
-    length = out->capacity - out->length;
-    const char *start = out->text + out->flushed;
-    while (length > 0 && ((unsigned char)start[length] & 0xc0) == 0x80) length--;
-    out->full = 1;
-  }
-  memcpy(out->bytes + out->length, out->text + out->flushed, length);
+  const char *start = out->text + out->flushed;
+  size_t length = fitting(start, end - out->flushed, out->capacity - out->length);
+  out->full = length < end - out->flushed;
+  memmove(out->bytes + out->length, start, length);
   out->length += length;
   out->flushed = end;
 }
@@ -55,7 +67,10 @@ static void copy_up_to(struct output *out, size_t end) {
 // Replaces the text in [start, end). A replacement that does not fit ends the output in front of it.
 static void replace(struct output *out, size_t start, size_t end, const char *by, size_t length) {
   copy_up_to(out, start);
-  if (!out->full && length > out->capacity - out->length) out->full = 1;
+  out->replaced = 1;
+  // Not over what is still to be read.
+  size_t limit = out->in_place ? (size_t)(out->text + end - out->bytes) : out->capacity;
+  if (!out->full && length > limit - out->length) out->full = 1;
   if (!out->full) {
     memcpy(out->bytes + out->length, by, length);
     out->length += length;
@@ -75,7 +90,7 @@ static int is_invisible(const unsigned char *p, size_t left) {
 }
 
 // Byte by byte instead of memcmp and strlen: the literals are a few bytes long, most comparisons end at the second one,
-// and of libc's functions the handler so needs memcpy only.
+// and of libc's functions the handler so needs memcpy and memmove only.
 static int matches(const unsigned char *text, size_t at, size_t length, const char *literal) {
   for (; *literal; literal++, at++)
     if (at >= length || text[at] != (unsigned char)*literal) return 0;
@@ -290,14 +305,9 @@ size_t crash_redact_whole(const char *source, size_t length) {
   return end;
 }
 
-size_t crash_redact_base(const char *source, size_t length, char *output, size_t capacity, int *truncated) {
-  const unsigned char *text = (const unsigned char *)source;
-  struct output out = {source, 0, output, 0, capacity, 0};
-  if (!is_suspect(text, length)) {
-    copy_up_to(&out, length);
-    if (truncated) *truncated = out.full;
-    return out.length;
-  }
+// Reads the text once, and writes it with everything replaced that is found on the way.
+static void redact_once(struct output *out, size_t length) {
+  const unsigned char *text = (const unsigned char *)out->text;
   size_t token_start = 0;          // of what stands between two breaks
   size_t token_before = 0;         // start of the one before it
   size_t url_end = 0;              // behind the URL that is being read; 0 outside of one
@@ -305,7 +315,7 @@ size_t crash_redact_base(const char *source, size_t length, char *output, size_t
   int url_is_file = 0;
   size_t credentials = 0;          // where those of that URL start; 0 where it has none
   size_t i = 0;
-  while (i < length && !out.full) {
+  while (i < length && !out->full) {
     uint8_t kind = class_of[text[i]];
     if (kind & WORD) {
       size_t start = i, run = 0, longest = 0;
@@ -319,9 +329,9 @@ size_t crash_redact_base(const char *source, size_t length, char *output, size_t
         size_t local = start;
         while (local < i && text[local] >= 0x80 && is_invisible(text + local, i - local)) local += 3;
         size_t end = domain_end(text, i + 1, length);
-        if (local == start) local = local_start(text, start, out.flushed);
+        if (local == start) local = local_start(text, start, out->flushed);
         if (i < url_end && credentials && credentials < local)
-          local = credentials > out.flushed ? credentials : out.flushed;
+          local = credentials > out->flushed ? credentials : out->flushed;
         if (end > i + 1 && local < i) {
           if (text[start - (start > 0)] == '\'' && local < start) {
             // The apostrophe is no break then: what was read in front of it goes on behind the address.
@@ -331,7 +341,7 @@ size_t crash_redact_base(const char *source, size_t length, char *output, size_t
               url_end = without_punctuation(text, end, break_at);
             }
           }
-          replace(&out, local, end, token, TOKEN_LENGTH);
+          replace(out, local, end, token, TOKEN_LENGTH);
           i = end;
           continue;
         }
@@ -342,7 +352,7 @@ size_t crash_redact_base(const char *source, size_t length, char *output, size_t
           if (text[at] != '%' || text[at + 1] != '4' || text[at + 2] != '0') continue;
           size_t end = domain_end(text, at + 3, i);
           if (end == at + 3) continue;
-          replace(&out, start, end, token, TOKEN_LENGTH);
+          replace(out, start, end, token, TOKEN_LENGTH);
           i = end;
           found = 1;
         }
@@ -351,7 +361,7 @@ size_t crash_redact_base(const char *source, size_t length, char *output, size_t
       if (longest >= DIGITS) {
         // The drive of a user's folder goes with that, and makes no hex number of the digits in front of it.
         int is_drive = is_letter(text[i - 1]) && matches(text, i, length, ":\\Users\\");
-        redact_digits(&out, text, start, i - (size_t)is_drive);
+        redact_digits(out, text, start, i - (size_t)is_drive);
       }
       continue;
     }
@@ -367,25 +377,25 @@ size_t crash_redact_base(const char *source, size_t length, char *output, size_t
             for (break_at = i; break_at < length && !(class_of[text[break_at]] & BREAK);) break_at++;
           url_end = without_punctuation(text, i + 3, break_at);
           credentials = !url_is_file && has_password(text, i + 3, url_end) ? i + 3 : 0;
-        } else if (i > out.flushed && is_letter(text[i - 1]) && matches(text, i, length, ":\\Users\\")) {
+        } else if (i > out->flushed && is_letter(text[i - 1]) && matches(text, i, length, ":\\Users\\")) {
           size_t end = i + 8;
           while (end < length && text[end] != '\\' && !(class_of[text[end]] & BREAK)) end++;
-          replace(&out, i - 1, end < length && text[end] == '\\' ? end + 1 : end, "~/", 2);
-          i = out.flushed;
+          replace(out, i - 1, end < length && text[end] == '\\' ? end + 1 : end, "~/", 2);
+          i = out->flushed;
           continue;
         }
       } else if (text[i] == '/') {
         if (i >= url_end || url_is_file) {
           size_t end = user_folder_end(text, i, length);
           if (end > i) {
-            replace(&out, i, end, "~", 1);
+            replace(out, i, end, "~", 1);
             i = end;
             continue;
           }
         }
       } else if (i < url_end) {
         size_t end = text[i - 1] == '/' ? break_at : url_end;
-        replace(&out, i, end, "", 0);
+        replace(out, i, end, "", 0);
         i = end;
         continue;
       } else if (text[i] == '?' && token_start < i && text[token_start] == '/') {
@@ -397,7 +407,7 @@ size_t crash_redact_base(const char *source, size_t length, char *output, size_t
           while (end < length && !(class_of[text[end]] & BREAK)) end++;
           // Behind a slash it would become a name: `/home/?a=b!`.
           if (text[i - 1] != '/') end = without_punctuation(text, i + 1, end);
-          replace(&out, i, end, "", 0);
+          replace(out, i, end, "", 0);
           i = end;
           continue;
         }
@@ -405,7 +415,39 @@ size_t crash_redact_base(const char *source, size_t length, char *output, size_t
     }
     i++;
   }
-  copy_up_to(&out, length);
-  if (truncated) *truncated = out.full;
+  copy_up_to(out, length);
+}
+
+size_t crash_redact_base(const char *source, size_t length, char *output, size_t capacity, int *truncated) {
+  if (!is_suspect((const unsigned char *)source, length)) {
+    size_t kept = fitting(source, length, capacity);
+    memcpy(output, source, kept);
+    if (truncated) *truncated = kept < length;
+    return kept;
+  }
+  struct output out = {source, 0, output, 0, capacity, 0, 0, 0};
+  redact_once(&out, length);
+  int is_cut = out.full;
+  // What was taken out, or cut off, may leave something that looks like a number or an address now. Rules that foresaw all
+  // of that would be rules about each other. So the result is read again until nothing is found; as a rule there is nothing
+  // in it that could be, and it is not.
+  for (int pass = 1; (out.replaced || out.full) && is_suspect((const unsigned char *)output, out.length); pass++) {
+    size_t rest = out.length, gap = capacity - rest;
+    if (pass == PASSES) {
+      // Made for this: each pass uncovers the next finding. All of it goes, so that the time stays linear.
+      int fits = capacity >= TOKEN_LENGTH;
+      if (fits) memcpy(output, token, TOKEN_LENGTH);
+      if (truncated) *truncated = !fits;
+      return fits ? TOKEN_LENGTH : 0;
+    }
+    // In the same memory, from its end to its start: the handler has none to spare.
+    memmove(output + gap, output, rest);
+    out = (struct output){output + gap, 0, output, 0, capacity, 0, 1, 0};
+    redact_once(&out, rest);
+    is_cut |= out.full;
+  }
+  if (truncated) *truncated = is_cut;
   return out.length;
 }
+
+CRASH_UNINSTRUMENTED_END

@@ -50,7 +50,7 @@ public final class InputReader {
   package func read(_ path: FilePath?, requiresMark: Bool = false, _ event: (Event) -> Bool) throws(InputError) {
     let file: InputFile
     if let path { file = try InputFile(path: path) } else { file = InputFile.standardInput() }
-    var lines = LineBuffer(limit: Self.documentLimit, padding: ReportReader.padding)
+    var lines = LineBuffer(limit: Self.documentLimit, padding: ReportReader.padding, size: file.size)
     // Only a prefix is read before the format is known: four gigabytes of zeros are refused like four of them.
     while lines.count < Self.prefixSize, try lines.fill(from: file, atMost: Self.prefixSize - lines.count) {}
     let format: InputFormat

@@ -10,10 +10,13 @@ struct LineBuffer: ~Copyable {
   private let padding: Int
   private static let chunk = 256 * 1024
 
-  init(limit: Int, padding: Int) {
+  /// - Parameter size: of the file, where it is known: most are a few kilobytes long.
+  init(limit: Int, padding: Int, size: UInt64?) {
     self.limit = limit
     self.padding = padding
-    memory = .allocate(byteCount: Self.chunk + padding, alignment: 16)
+    // One byte more, to see the end without growing.
+    let room = size.map { $0 < Self.chunk ? Int($0) + 1 : Self.chunk } ?? Self.chunk
+    memory = .allocate(byteCount: room + padding, alignment: 16)
     // The parser looks at the bytes behind a document; they have no meaning, but must not be uninitialised.
     memory.initializeMemory(as: UInt8.self, repeating: 0)
   }
@@ -30,8 +33,13 @@ struct LineBuffer: ~Copyable {
   /// - Returns: false at the end of the file.
   mutating func fill(from file: borrowing InputFile, atMost: Int = .max) throws(InputError) -> Bool {
     guard !isAtEnd else { return false }
-    let room = min(atMost, Self.chunk)
-    if memory.count - padding - end < room { makeRoom(room) }
+    var room = min(atMost, Self.chunk)
+    let free = memory.count - padding - end
+    if free > 0, memory.count < Self.chunk + padding {
+      room = min(room, free)
+    } else if free < room {
+      makeRoom(room)
+    }
     let count = try file.readSome(into: UnsafeMutableRawBufferPointer(rebasing: memory[end..<end + room]))
     end += count
     isAtEnd = count == 0

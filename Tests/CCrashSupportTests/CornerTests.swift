@@ -26,6 +26,7 @@ import Testing
       note: "The crash handler itself met SIGSEGV"),
     // The process dies as without the reporter, and does not go on with its other threads stopped.
     Corner("fault_vanishes", SIGSEGV, ["cx_store", "corner_run", "main"]),
+    Corner("second_crash", SIGABRT, ["cx_abort", "corner_run", "main"], note: "crashed too"),
     // As by a thread that was stopped while it completed the section.
     Corner("section_open", SIGSEGV, ["cx_leaf", "cx_top", "corner_run", "main"]),
     Corner("coroutine_overflow", SIGSEGV, ["cx_recurse", "cx_on_coroutine"]),
@@ -35,6 +36,9 @@ import Testing
     Corner("constructor", SIGSEGV, ["fxctor_leaf", "fxctor_start", "corner_run", "main"]),
     Corner("library_comes_and_goes", SIGSEGV, ["cx_leaf", "cx_top", "corner_run", "main"]),
     Corner("descriptors_reused", SIGSEGV, ["cx_leaf", "cx_top", "corner_run", "main"]),
+    // Its loads fault as they do without that handler, whose mask has every signal in it.
+    Corner(
+      "handler_in_front", SIGSEGV, ["corner_run", "main"], note: "Somebody replaced the handler for SIGSEGV"),
     Corner("open_kills", SIGSEGV, ["cx_leaf", "cx_top", "corner_run", "main"]),
     Corner(
       "other_handler_later", SIGABRT, ["cx_abort", "corner_run", "main"],
@@ -74,8 +78,8 @@ import Testing
   }
 
   /// A setuid program must not write where the user who started it says.
-  @Test func programWithRightsOfAnotherUserIsRefused() throws {
-    guard geteuid() == 0 else { return }  // only root can make the file and be somebody else
+  @Test(.enabled(if: geteuid() == 0, "only root can make the file and be somebody else"))
+  func programWithRightsOfAnotherUserIsRefused() throws {
     let host = try FaultHost.shared.get()
     let run = try TemporaryDirectory("setuid")
     let program = "\(run.path)/host"
@@ -117,6 +121,27 @@ import Testing
           #expect(exists, "\(word) of \(row)")
         }
       }
+    }
+  }
+
+  /// A child made by vfork crashes, and a sandbox kills it for the call that would tell it from its parent, with which it
+  /// shares the record. The parent goes on, and what it does with the reporter next shows that it does; or it crashes itself,
+  /// and is killed for the same call, with its own stack in the record.
+  @Test(arguments: [false, true]) func childOfVforkIsKilledInTheHandler(parentCrashes: Bool) throws {
+    let host = try FaultHost.shared.get()
+    let run = try TemporaryDirectory("corner")
+    #expect(mkdir("\(run.path)/spool", 0o700) == 0)
+    let name = parentCrashes ? "vfork_child_killed_then_crash" : "vfork_child_killed"
+    let outcome = try ChildProcess(
+      [host.c, "sandbox:KILL:getpid:corner_\(name)"], environment: ["FX_DB": "\(run.path)/spool"]
+    ).run()
+    #expect(outcome.status == (parentCrashes ? .signaled(SIGSYS) : .exited(0)))
+    let captured = try #require(try CapturedRecord(in: run))
+    #expect(captured.record.hasCrash == parentCrashes)
+    if parentCrashes {
+      try captured.expectFunctions(["cx_leaf", "cx_top", "corner_run", "main"])
+    } else {
+      #expect(captured.record.runState == .exited)
     }
   }
 

@@ -98,9 +98,10 @@ final class FaultHost: Sendable {
 
   private func require(_ command: [String], in folder: String? = nil) throws {
     // The Swift compiler leaves empty folders where it puts its temporary files.
-    let outcome = try ChildProcess(
-      ["/usr/bin/env"] + command, environment: ["TMPDIR": directory.path], directory: folder
-    ).run()
+    var compiler = ChildProcess(
+      ["/usr/bin/env"] + command, environment: ["TMPDIR": directory.path], directory: folder)
+    compiler.limit = 1200
+    let outcome = try compiler.run()
     guard outcome.status == .exited(0) else {
       throw ChildProcess.LaunchFailure(description: "\(command.joined(separator: " ")): \(outcome.errorText)")
     }

@@ -12,8 +12,9 @@ import Testing
     "fork_child": "the child has no record of its own",
     "kill_quit": "SIGQUIT is no crash",
   ]
-  /// Faults where gdb's own walk ends early or goes astray on the core, and one that leaves an empty core.
-  static let gdbIsNoJudge: Set = ["jit", "smashed", "pc_wild", "pc_noncanon", "co_null", "fsize"]
+  /// Faults where gdb's own walk ends early or goes astray on the core, one that leaves an empty core, and one whose core is
+  /// in another root.
+  static let gdbIsNoJudge: Set = ["chroot", "jit", "smashed", "pc_wild", "pc_noncanon", "co_null", "fsize"]
 
   static let expected: [String: [String]] = {
     let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
@@ -28,6 +29,18 @@ import Testing
   static let swiftFaults = expected.keys.filter { $0.hasPrefix("sw_") }.sorted()
 
   @Test func theTableIsThere() { #expect(Self.expected.count > 40) }
+
+  @Test(
+    .enabled(if: coresBecomeFiles, "cores do not become files here, so that gdb's frames are not compared with ours"))
+  func theDebuggerIsAJudge() throws {
+    let host = try FaultHost.shared.get()
+    let run = try TemporaryDirectory("judge")
+    var child = ChildProcess([host.c, "null_main"], directory: run.path)
+    child.coreLimit = .max
+    #expect(try child.run().dumpedCore)
+    let core = try #require(run.names().first { $0.hasPrefix("core") })
+    #expect(try gdbProgramCounters(executable: host.c, core: "\(run.path)/\(core)").count > 4)
+  }
 
   @Test(arguments: cFaults) func cProgram(fault: String) throws {
     let host = try FaultHost.shared.get()
@@ -68,9 +81,10 @@ import Testing
     #expect(captured.record.isComplete)
     try captured.expectFunctions(try #require(Self.expected[fault])) { $0.contains($1) }
 
-    let cores = run.names().filter { $0.hasPrefix("core") }
-    guard outcome.dumpedCore, cores.count == 1, !Self.gdbIsNoJudge.contains(fault) else { return }
-    let judge = try gdbProgramCounters(executable: program, core: "\(run.path)/\(cores[0])")
+    // `theDebuggerIsAJudge` reports where there are no cores to look at.
+    guard outcome.dumpedCore, coresBecomeFiles, !Self.gdbIsNoJudge.contains(fault) else { return }
+    let core = try #require(run.names().first { $0.hasPrefix("core") })
+    let judge = try gdbProgramCounters(executable: program, core: "\(run.path)/\(core)")
     let ours = captured.addresses
     #expect(!judge.isEmpty)
     if ours.count > 400 {
@@ -96,8 +110,15 @@ import Testing
     #expect(try #require(try CapturedRecord(in: run)).record.isComplete)
   }
 
-  @Test func fullDiskAtTheCrash() throws {
-    guard geteuid() == 0 else { return }  // mounting needs root
+  /// Whether this user, in this sandbox, may do it.
+  private static func isAllowed(_ command: String...) -> Bool {
+    (try? ChildProcess(["/usr/bin/env"] + command).run())?.status == .exited(0)
+  }
+  static let canMount = isAllowed("unshare", "-m", "/bin/sh", "-c", "mount -t tmpfs none /mnt")
+  static let hasNamespaces = isAllowed("unshare", "-p", "-f", "/bin/true")
+
+  @Test(.enabled(if: canMount, "no mounts here: they need root, and a sandbox that allows them"))
+  func fullDiskAtTheCrash() throws {
     let host = try FaultHost.shared.get()
     let run = try TemporaryDirectory("enospc")
     let script = """
@@ -108,7 +129,7 @@ import Testing
     let outcome = try ChildProcess(
       ["/usr/bin/env", "unshare", "-m", "/bin/sh", "-c", script, host.c], directory: run.path
     ).run()
-    if outcome.status == .exited(77) { return }  // no mounts in this sandbox
+    #expect(outcome.status == .exited(0), "\(outcome.errorText)")
     let captured = try #require(try CapturedRecord(in: run, folder: "kept"))
     #expect(captured.record.isComplete)
     #expect(try captured.names().contains("fx_leaf_null"))
@@ -116,10 +137,12 @@ import Testing
 
   /// The first process of a pid namespace does not die of a signal that was sent: it must end all the same. Of a signal
   /// that the kernel raised it dies as every other process does, and leaves a core.
-  @Test(arguments: [
-    ("abort_main", 134, false), ("null_main", 139, true), ("host_int3", 133, true), ("host_seccomp_trap", 159, true),
-  ]) func firstProcessOfANamespace(fault: String, code: Int32, dumpsCore: Bool) throws {
-    guard geteuid() == 0 else { return }  // a pid namespace needs root
+  @Test(
+    .enabled(if: hasNamespaces, "no pid namespaces here: they need root, and a sandbox that allows them"),
+    arguments: [
+      ("abort_main", 134, false), ("null_main", 139, true), ("host_int3", 133, true), ("host_seccomp_trap", 159, true),
+    ]) func firstProcessOfANamespace(fault: String, code: Int32, dumpsCore: Bool) throws
+  {
     let host = try FaultHost.shared.get()
     let run = try TemporaryDirectory("pid1")
     #expect(mkdir("\(run.path)/spool", 0o700) == 0)
@@ -130,8 +153,7 @@ import Testing
     child.coreLimit = .max
     #expect(try child.run().status == .exited(code))
     // Where cores go to a program instead of a file there is nothing to look for.
-    let pattern = String(decoding: contents(of: "/proc/sys/kernel/core_pattern") ?? [], as: UTF8.self)
-    if pattern.hasPrefix("core") {
+    if coresBecomeFiles {
       // unshare ends itself by the signal that ended its child, with a core of its own.
       let cores = run.names().filter { $0.hasPrefix("core") }
       #expect(cores.isEmpty == !dumpsCore, "\(cores)")
@@ -157,10 +179,10 @@ import Testing
     #expect(try captured.names().last == "_start")
   }
 
-  /// Two threads crash at once: one report, one death, and the other crash is mentioned.
-  @Test func secondCrashIsNoted() throws {
+  /// Eight threads crash at once: one report, one death. That the other crash is mentioned is `corner_second_crash`: here it
+  /// may come too late.
+  @Test func threadsThatCrashAtOnce() throws {
     let host = try FaultHost.shared.get()
-    var noted = 0
     for _ in 0..<10 {
       let run = try TemporaryDirectory("race")
       #expect(mkdir("\(run.path)/spool", 0o700) == 0)
@@ -168,8 +190,6 @@ import Testing
       #expect(outcome.status == .signaled(SIGSEGV))
       let captured = try #require(try CapturedRecord(in: run))
       #expect(captured.record.isComplete)
-      if captured.report.notes.contains(where: { $0.contains("crashed too") }) { noted += 1 }
     }
-    #expect(noted > 0)
   }
 }

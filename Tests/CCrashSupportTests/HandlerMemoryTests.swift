@@ -65,12 +65,19 @@ import Testing
     #expect(try counts("\(run.path)/allocations").inHandlers == 2, "malloc and free")
   }
 
+  static let jemalloc = [
+    "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2", "/usr/lib/aarch64-linux-gnu/libjemalloc.so.2",
+  ].first { (path: String) in access(path, R_OK) == 0 }
+
   /// A crash while the allocator's own lock is held.
-  @Test(arguments: [true, false]) func crashInsideOfTheAllocator(ours: Bool) throws {
+  @Test func crashInsideOfTheAllocator() throws { try crash(inside: FaultHost.shared.get().allocator) }
+
+  /// Under the allocator that most Vapor services preload.
+  @Test(.enabled(if: jemalloc != nil, "no jemalloc here: apt-get install libjemalloc2"))
+  func crashInsideOfJemalloc() throws { try crash(inside: #require(Self.jemalloc)) }
+
+  private func crash(inside preload: String) throws {
     let host = try FaultHost.shared.get()
-    let jemalloc = ["/usr/lib/x86_64-linux-gnu/libjemalloc.so.2", "/usr/lib/aarch64-linux-gnu/libjemalloc.so.2"]
-    // Without the package libjemalloc2 there is nothing to preload.
-    guard let preload = ours ? host.allocator : jemalloc.first(where: { access($0, R_OK) == 0 }) else { return }
     for (program, fault) in [
       (host.c, "host_frees_garbage"), (host.c, "null_main"), (host.c, "so_thread"), (host.c, "abort_main"),
       (host.c, "threads500"), (host.swift(optimized: true), "sw_task"), (host.swift(optimized: true), "sw_nil"),

@@ -55,27 +55,31 @@ import Testing
     #expect(table.map { $0.offset + $0.capacity }.max() == captured.bytes.count)
   }
 
-  /// At every byte of the header and of its page, at the ends of every section and of what it uses and one byte beside
-  /// them, at every byte of the last page, and at every 97th of the rest.
-  @Test func cut() throws {
+  /// At every byte of the header's page, of what each section uses and one beside it, and of the last page; of the room
+  /// that no section uses, half a megabyte of zeros, at every 97th. In four parts, for the processors of the machine.
+  @Test(arguments: 0..<4) func cut(part: Int) throws {
     let captured = try Self.captured.get()
     let size = captured.bytes.count
     var lengths = Set(0...Self.page + 1).union(size - Self.page..<size).union(stride(from: 0, to: size, by: 97))
     for row in Self.table(captured.bytes) {
-      for edge in [row.offset, row.offset + row.length, row.offset + row.capacity] {
-        lengths.formUnion(edge - 1...edge + 1)
-      }
+      lengths.formUnion(row.offset - 1...row.offset + row.length + 1)
+      lengths.formUnion(row.offset + row.capacity - 1...row.offset + row.capacity + 1)
     }
+    let runID = captured.record.runID
     captured.bytes.withUnsafeBytes { buffer in
-      for length in lengths where length < size {
+      for length in lengths where length < size && length % 4 == part {
+        let isRight: Bool
         switch read(UnsafeRawBufferPointer(rebasing: buffer[..<length])) {
         case .success(let record):
           // Never an answer that looks whole.
-          #expect(length >= Self.page && !record.isIntact && !record.isComplete && !record.notes.isEmpty)
-          #expect(record.runID == captured.record.runID)
-          #expect(!record.report().json().isEmpty)
-        case .failure(let error): #expect(length < Self.page && !error.description.isEmpty)
+          isRight =
+            length >= Self.page && !record.isIntact && !record.isComplete && !record.notes.isEmpty
+            && record.runID == runID
+          if length.isMultiple(of: 97) { #expect(!record.report().json().isEmpty) }
+        case .failure(let error): isRight = length < Self.page && !error.description.isEmpty
         }
+        // Not `#expect` for each: it takes as long as the reading.
+        if !isRight { Issue.record("cut to \(length) bytes, the record looks whole, or gives no reason") }
       }
     }
   }

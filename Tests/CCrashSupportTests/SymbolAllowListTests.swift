@@ -55,4 +55,68 @@ import Testing
       #expect(known, "\(source) refers to \(name)")
     }
   }
+
+  // ---- Instrumentation ------------------------------------------------------------------------------------------
+
+  static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent().path
+
+  static let crashPath =
+    allowed.keys.sorted().map { "CCrashSupport/\($0)" }
+    + ["CCrashSupport/record.c", "Sources/CCrashFormat/checksum.c", "Sources/CCrashFormat/redact.c"]
+
+  /// Everything that adds code to functions, in groups that one compilation bears.
+  static let instrumentations = [
+    [
+      "-fsanitize=address", "-fsanitize-coverage=trace-pc-guard", "-fprofile-instr-generate", "-finstrument-functions",
+      "-fstack-protector-all", "-pg",
+    ],
+    ["-fsanitize=thread,undefined", "-fprofile-generate"], ["-fsanitize=memory,integer,implicit-conversion"],
+    // The functions that write the counters at exit have no source, and are instrumented like any.
+    ["-fprofile-arcs"], ["-fsanitize=hwaddress"],
+  ]
+
+  /// Symbols that instrumented functions refer to or count in. Not the runtime's initialisation, of which every object has
+  /// one that runs at the start, nor the registration of global variables.
+  private func instrumentation(of source: String, _ flags: [String]) throws -> [String] {
+    let directory = try TemporaryDirectory("instrumented")
+    let object = "\(directory.path)/object.o"
+    let compiled = try ChildProcess(
+      [
+        "\(try Toolchain.path())/bin/clang", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror",
+        "-Wno-unknown-attributes",
+        "-D_GNU_SOURCE", "-I\(Self.root)/CCrashSupport/include", "-I\(Self.root)/Sources/CCrashFormat/include", "-c",
+        "\(Self.root)/\(source)", "-o", object,
+      ] + flags, environment: ["TMPDIR": directory.path]
+    ).run()
+    try #require(compiled.status == .exited(0), "\(compiled.errorText)")
+    let symbols = try ChildProcess(["/usr/bin/env", "nm", "--format=just-symbols", object]).run()
+    let marks = [
+      "__asan_report", "__asan_load", "__asan_store", "__asan_handle", "__asan_stack", "__asan_mem", "__tsan_func",
+      "__tsan_read", "__tsan_write", "__tsan_unaligned", "__tsan_atomic", "__tsan_mem", "__msan_warning",
+      "__msan_chain",
+      "__msan_mem", "__msan_param", "__msan_retval", "__hwasan_load", "__hwasan_store", "__hwasan_tag", "__hwasan_mem",
+      "__ubsan", "__sanitizer_cov", "__sancov", "__cyg_profile", "mcount", "__fentry__", "__stack_chk",
+      "__profc", "__profd", "__llvm_gcov_ctr",
+    ]
+    return symbols.text.split(separator: "\n").map(String.init).filter { name in
+      marks.contains { name.hasPrefix($0) }
+    }
+  }
+
+  @Test(arguments: crashPath) func nothingIsInstrumented(source: String) throws {
+    for flags in Self.instrumentations {
+      let found = try instrumentation(of: source, flags)
+      #expect(found.isEmpty, "\(source) with \(flags.joined(separator: " ")): \(found)")
+    }
+  }
+
+  /// The other files are, as everything in their program: each group of options is seen.
+  @Test func theRestIsInstrumented() throws {
+    for flags in Self.instrumentations {
+      // The sources of a host, of which all may be had.
+      let found = try instrumentation(of: "Tests/CCrashSupportTests/Faults/lives.c", flags)
+      #expect(found.count >= flags.count, "\(flags.joined(separator: " ")): \(found)")
+    }
+  }
 }

@@ -73,6 +73,8 @@ import Testing
     ("/home//home/me", "~/me"), ("see /home/?a=b!!", "see /home/"), ("file:///home/#x!!", "file:///home/"),
     ("C:\\Users\\ay\\Users/me", "~/Users/me"), ("5555555555555555C:\\Users\\ay\\x", "[redacted]~/x"),
     ("a@x.zz.e:\\Users\\ay\\b", "[redacted].~/b"),
+    // The digits were a word's end, the folder behind them none's.
+    ("7777777/root: no", "[redacted]~: no"), (",/Users/]'#1234567/root: .", ",~'#[redacted]~: ."),
     // A file's URL has no password.
     ("https://u:5555555//x@y.example", "https://u:[redacted]//[redacted]"),
     ("file:///home/op:a@x.example:@y.example", "file://~:[redacted]:@y.example"),

@@ -28,9 +28,10 @@ import Testing
   @Test func packageElsewhere() throws {
     let place = try TemporaryDirectory("elsewhere")
     func shell(_ script: String, in directory: String) throws -> ChildProcess.Outcome {
-      try ChildProcess(
-        ["/bin/sh", "-ec", script], environment: ["HOME": place.path, "TMPDIR": place.path], directory: directory
-      ).run()
+      var child = ChildProcess(
+        ["/bin/sh", "-ec", script], environment: ["HOME": place.path, "TMPDIR": place.path], directory: directory)
+      child.limit = 1800  // a build of everything
+      return try child.run()
     }
     // A clone of what the working tree holds, so that the test judges what will be committed.
     let cloned = try shell(

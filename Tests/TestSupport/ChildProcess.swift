@@ -14,6 +14,10 @@ public struct ChildProcess: Sendable {
   public var input: [UInt8]
   /// Bytes of a core file that the child may leave; 0 for none.
   public var coreLimit: UInt
+  /// How long it may run, in seconds, from its start to the end of its output. Then it is ended and the test fails.
+  ///
+  /// Generous, as no test waits for it. `TEST_TIME_SCALE` in the environment multiplies it.
+  public var limit: Double
 
   public init(_ arguments: [String], environment: [String: String] = [:], directory: String? = nil) {
     self.arguments = arguments
@@ -21,6 +25,7 @@ public struct ChildProcess: Sendable {
     self.directory = directory
     self.input = []
     self.coreLimit = 0
+    self.limit = 300
   }
 
   public enum Status: Equatable, Sendable, CustomStringConvertible {
@@ -52,7 +57,15 @@ public struct ChildProcess: Sendable {
     public init(description: String) { self.description = description }
   }
 
-  /// Runs the program to its end. A test that waits for something that never comes is ended by the test runner, not here.
+  /// A program that did not come to its end within its limit. It was ended.
+  public struct Hang: Error, CustomStringConvertible {
+    /// The program, and what each of its threads was doing.
+    public var description: String
+  }
+
+  /// Runs the program to its end.
+  ///
+  /// - Throws: `LaunchFailure`; `Hang` when it does not come to its end within `limit`.
   public func run() throws -> Outcome {
     let running = try start()
     return try running.finish(input: input)
@@ -89,7 +102,10 @@ public struct ChildProcess: Sendable {
     sigemptyset(&nothing)
     posix_spawnattr_setsigdefault(&attributes, &everything)
     posix_spawnattr_setsigmask(&attributes, &nothing)
-    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK))
+    // A group of its own, by which everything that it starts can be ended with it.
+    posix_spawnattr_setpgroup(&attributes, 0)
+    posix_spawnattr_setflags(
+      &attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP))
 
     // `sh` sets what posix_spawn cannot: the limit and the directory; then it becomes the program.
     let script = "ulimit -c \"$1\" 2>/dev/null; shift; cd -- \"$1\" || exit 125; shift; exec \"$@\""
@@ -109,7 +125,54 @@ public struct ChildProcess: Sendable {
       for end in [inputWrite, outputRead, errorRead] { close(end) }
       throw LaunchFailure(description: "\(arguments): \(String(cString: strerror(result)))")
     }
-    return Running(processID: pid, input: inputWrite, output: outputRead, errors: errorRead)
+    // Readable once the process has ended. Not by a signal or a thread that waits: tests run beside each other.
+    guard let life = Self.openProcess(pid) else {
+      let reason = String(cString: strerror(errno))
+      for end in [inputWrite, outputRead, errorRead] { close(end) }
+      kill(-pid, SIGKILL)
+      throw LaunchFailure(description: "\(arguments): pidfd_open: \(reason)")
+    }
+    return Running(
+      processID: pid, input: inputWrite, output: outputRead, errors: errorRead, life: life,
+      deadline: Deadline(seconds: self.limit * Self.timeScale), arguments: arguments)
+  }
+
+  /// `pidfd_open`, of Linux 5.3. By `syscall`, as glibc has had a function for it since 2.36 only; and by that one's address,
+  /// as Swift imports no variadic functions. Both processors pass these arguments like those of any other function.
+  private static func openProcess(_ pid: pid_t) -> Int32? {
+    typealias Call = @convention(c) (Int, Int, Int) -> Int
+    guard let address = dlsym(UnsafeMutableRawPointer(bitPattern: 0), "syscall") else {
+      errno = ENOSYS
+      return nil
+    }
+    // 434 on all processors.
+    let descriptor = unsafeBitCast(address, to: Call.self)(434, Int(pid), 0)
+    return descriptor < 0 ? nil : Int32(truncatingIfNeeded: descriptor)
+  }
+
+  private static let timeScale: Double = {
+    let scale = getenv("TEST_TIME_SCALE").flatMap { Double(String(cString: $0)) } ?? 1
+    return scale > 0 && scale.isFinite ? scale : 1
+  }()
+
+  /// A point in time by the monotonic clock.
+  struct Deadline: Sendable {
+    let seconds: Double
+    private let end: Double
+
+    init(seconds: Double) {
+      self.seconds = seconds
+      end = Self.now() + seconds
+    }
+
+    /// As `poll` wants it: 0 once it has passed, and never for ever.
+    var milliseconds: Int32 { Int32(clamping: Int64(max(0, min(end - Self.now(), 1e6)) * 1000)) }
+
+    private static func now() -> Double {
+      var time = timespec()
+      clock_gettime(CLOCK_MONOTONIC, &time)
+      return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+    }
   }
 
   /// A child that was started.
@@ -118,16 +181,48 @@ public struct ChildProcess: Sendable {
     let input: Int32
     let output: Int32
     let errors: Int32
+    let life: Int32
+    let deadline: Deadline
+    let arguments: [String]
 
-    /// Reads standard output up to and including the first newline.
+    /// Reads standard output up to and including the first newline. Ends early at the program's limit; `finish` throws then.
     public func readLine() -> String {
       var line: [UInt8] = []
       var byte: UInt8 = 0
-      while read(output, &byte, 1) == 1, byte != UInt8(ascii: "\n") { line.append(byte) }
+      while Self.wait(for: [pollfd(fd: output, events: Int16(POLLIN), revents: 0)], until: deadline) != nil,
+        read(output, &byte, 1) == 1, byte != UInt8(ascii: "\n")
+      {
+        line.append(byte)
+      }
       return String(decoding: line, as: UTF8.self)
     }
 
+    /// The descriptors with something to do; nil once the deadline has passed.
+    private static func wait(for descriptors: [pollfd], until deadline: Deadline) -> [pollfd]? {
+      var polls = descriptors
+      while true {
+        let count = poll(&polls, nfds_t(polls.count), deadline.milliseconds)
+        if count > 0 { return polls.filter { $0.revents != 0 } }
+        if count == 0, deadline.milliseconds == 0 { return nil }
+      }
+    }
+
+    /// Ends everything that the program started, and says what it was doing.
+    private func giveUp(closing descriptors: [Int32]) -> Hang {
+      let state = ProcessState.describe(group: processID)
+      kill(-processID, SIGKILL)
+      // One that left the group; the process itself is not reaped yet, so that its number is still its own.
+      kill(processID, SIGKILL)
+      for descriptor in descriptors { close(descriptor) }
+      var status: Int32 = 0
+      while waitpid(processID, &status, 0) < 0 && errno == EINTR {}
+      return Hang(
+        description: "hung: \(arguments.joined(separator: " ")) did not end within \(deadline.seconds) s\n\(state)")
+    }
+
     /// Gives `input`, reads what comes and waits for the end.
+    ///
+    /// - Throws: `Hang` when the end does not come within the program's limit.
     public func finish(input bytes: [UInt8] = []) throws -> Outcome {
       signal(SIGPIPE, SIG_IGN)
       var remaining = bytes[...]
@@ -142,8 +237,10 @@ public struct ChildProcess: Sendable {
       while !open.isEmpty {
         var polls = open.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
         if inputOpen { polls.append(pollfd(fd: input, events: Int16(POLLOUT), revents: 0)) }
-        _ = poll(&polls, nfds_t(polls.count), -1)
-        for entry in polls where entry.revents != 0 {
+        guard let ready = Self.wait(for: polls, until: deadline) else {
+          throw giveUp(closing: [output, errors, life] + (inputOpen ? [input] : []))
+        }
+        for entry in ready {
           if entry.fd == input {
             let written = remaining.withUnsafeBytes { write(input, $0.baseAddress, min($0.count, 4096)) }
             if written > 0 { remaining = remaining.dropFirst(written) }
@@ -161,9 +258,14 @@ public struct ChildProcess: Sendable {
           }
         }
       }
+      // A program that closed its output may go on for long.
+      guard Self.wait(for: [pollfd(fd: life, events: Int16(POLLIN), revents: 0)], until: deadline) != nil else {
+        throw giveUp(closing: [output, errors, life] + (inputOpen ? [input] : []))
+      }
       if inputOpen { close(input) }
       close(output)
       close(errors)
+      close(life)
       var status: Int32 = 0
       while waitpid(processID, &status, 0) < 0 && errno == EINTR {}
       let signal = status & 0x7f

@@ -1,3 +1,9 @@
+/// Whether a core becomes a file `core…` in the directory of the process that died, and is not given to a program.
+public let coresBecomeFiles: Bool = {
+  let pattern = String(decoding: contents(of: "/proc/sys/kernel/core_pattern") ?? [], as: UTF8.self)
+  return pattern.hasPrefix("core") && !pattern.contains("/")
+}()
+
 /// Program counters of the crashed thread as gdb finds them in a core, innermost first. Frames that gdb makes up from
 /// debug information (inlined functions, tail calls) are left out: they are on no stack.
 public func gdbProgramCounters(executable: String, core: String) throws -> [UInt64] {

@@ -15,7 +15,8 @@ extern "C" {
 /// (addresses, build ids, UUIDs, symbols) stay whole.
 ///
 /// Linear in `length`, no allocation, no state: async-signal-safe, and the same function that the Swift `Redactor`
-/// applies first. Applying it to its own output changes nothing.
+/// applies first. Applying it to its own output changes nothing, whatever the text: the output is read again until nothing
+/// is found in it, and a text that is not done after eight times is made to deceive and becomes `[redacted]` as a whole.
 ///
 /// - Returns: the number of bytes written, at most `capacity`. When the result does not fit, it is cut at a character
 ///   boundary and never inside a token that was to be redacted; `*truncated` (may be NULL) then becomes 1.

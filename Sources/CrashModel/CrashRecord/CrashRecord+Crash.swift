@@ -266,9 +266,10 @@ extension CrashRecord {
     case 2: "walking the stack"
     case 3: "completing the images"
     case 4: "sealing the thread that crashed"
-    case 5: "copying the messages"
-    case 6: "describing the task"
-    case 7: "capturing the other threads"
+    case 5: "asking for the time and the thread"
+    case 6: "copying the messages"
+    case 7: "describing the task"
+    case 8: "capturing the other threads"
     default: "in stage \(stage)"
     }
   }

@@ -28,7 +28,7 @@ struct SectionTable {
       }
       let (end, overflow) = row.offset.addingReportingOverflow(row.capacity)
       guard !overflow, row.offset >= UInt64(CRASH_RECORD_HEADER_SIZE),
-        row.offset.isMultiple(of: UInt64(CRASH_RECORD_HEADER_SIZE)), row.length <= row.capacity
+        row.offset % UInt64(CRASH_RECORD_HEADER_SIZE) == 0, row.length <= row.capacity
       else {
         notes.append(
           "The section \(name) is damaged: \(row.length) of \(row.capacity) bytes at offset \(row.offset) cannot be.")

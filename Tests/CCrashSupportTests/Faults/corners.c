@@ -18,8 +18,12 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
+
+#include "CCrashFormat_uninstrumented.h"
+#include "CCrashSupport.h"
 
 #define NI __attribute__((noinline, noclone))
 static volatile int sink;
@@ -39,10 +43,18 @@ static NI int cx_recurse(int n) {
 
 // ---- A stage of the handler that fails --------------------------------------------------------------------------
 
+// The runtimes come from the toolchain, and are not built with the sanitizer of a program.
+CRASH_UNINSTRUMENTED_BEGIN
+
 // The handler asks the C++ runtime for the exception in flight, by a weak reference. In this program that is us.
-static volatile int stage_crashes, stage_hangs;
+static volatile int stage_crashes, stage_hangs, second_waits, second_goes;
 void *__cxa_current_exception_type(void) {
   if (stage_crashes) *nowhere = 1;
+  // The second thread crashes while the first one is at work, and is noted before that goes on.
+  if (second_waits) {
+    second_goes = 1;
+    while (__atomic_load_n(&crash_capture.record.note_count, __ATOMIC_ACQUIRE) == 0) KEEP();
+  }
   while (stage_hangs) KEEP();
   return NULL;
 }
@@ -54,7 +66,16 @@ void *swift_task_getCurrent(void) {
   return NULL;
 }
 uint64_t swift_task_getJobTaskId(void *task) { return task ? 1 : 0; }
+
+CRASH_UNINSTRUMENTED_END
+
 static NI void cx_store(void) { *(volatile char *)page_to_open = 1; KEEP(); }
+static void *crashes_second(void *argument) {
+  second_waits = 1;
+  while (!second_goes) sched_yield();
+  *nowhere = 1;
+  return argument;
+}
 static volatile int pausing;
 static void *pauses(void *argument) {
   pausing = 1;
@@ -125,6 +146,31 @@ static void refuse_open(void) {
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program)) _exit(92);
 }
 
+// A child that is killed in the middle of the parent's own handler and record, which it shares.
+static NI void lose_a_vfork_child(void) {
+  int status;
+  pid_t child = vfork();
+  if (child == 0) {
+    cx_leaf();
+    _exit(96);
+  }
+  if (waitpid(child, &status, 0) != child || !WIFSIGNALED(status) || WTERMSIG(status) != SIGSYS) _exit(93);
+}
+
+// A handler in front of the reporter's, which calls it with its own mask: the signal is blocked in there.
+static struct sigaction behind;
+static void calls_the_one_behind(int signal, siginfo_t *info, void *context) {
+  behind.sa_sigaction(signal, info, context);
+}
+static void install_in_front(int signal) {
+  struct sigaction action;
+  memset(&action, 0, sizeof action);
+  action.sa_sigaction = calls_the_one_behind;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigfillset(&action.sa_mask);
+  sigaction(signal, &action, &behind);
+}
+
 static void plain_handler(int signal) {
   (void)signal;
   static const char text[] = "later handler\n";
@@ -152,6 +198,12 @@ void corner_prepare(const char *name) {
 int corner_run(const char *name) {
   if (is(name, "stage_crashes")) { stage_crashes = 1; cx_abort(); }
   else if (is(name, "stage_hangs")) { stage_hangs = 1; cx_abort(); }
+  else if (is(name, "second_crash")) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, crashes_second, NULL)) return 93;
+    while (!second_waits) sched_yield();
+    cx_abort();
+  }
   else if (is(name, "fault_vanishes")) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, pauses, NULL)) return 93;
@@ -175,6 +227,12 @@ int corner_run(const char *name) {
     cx_top();
   }
   else if (is(name, "descriptors_reused")) { reuse_descriptors(getenv("FX_FILE")); cx_top(); }
+  else if (is(name, "vfork_child_killed")) { lose_a_vfork_child(); crash_support_add_breadcrumb(NULL, 0, "on", 2); }
+  else if (is(name, "vfork_child_killed_then_crash")) { lose_a_vfork_child(); cx_top(); }
+  else if (is(name, "handler_in_front")) {
+    if (getenv("FX_DB")) install_in_front(SIGSEGV);
+    ((void (*volatile)(void))8)();
+  }
   else if (is(name, "open_kills")) { refuse_open(); cx_top(); }
   else if (is(name, "other_handler_later")) { signal(SIGSEGV, plain_handler); cx_abort(); }
   else return 94;

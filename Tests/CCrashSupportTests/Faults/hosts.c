@@ -106,6 +106,14 @@ static void counts(int signal, siginfo_t *info, void *context) {
 static volatile int *volatile nowhere;
 static NI void hx_leaf(void) { *nowhere = 1; KEEP(); }
 static NI void hx_top(void) { hx_leaf(); KEEP(); }
+// Deeper than the thread sanitizer's own stack of calls, which has room for 64 Ki.
+static NI int hx_dive(int left) {
+  if (left == 0) hx_leaf();
+  else sink += hx_dive(left - 1);
+  KEEP();
+  return left;
+}
+static void *dives(void *argument) { sink += hx_dive(200000); return argument; }
 static NI void hx_leaf_abort(void) { if (!nowhere) abort(); KEEP(); }
 static NI void hx_top_abort(void) { hx_leaf_abort(); KEEP(); }
 #if defined(__aarch64__)
@@ -290,6 +298,14 @@ int host_run(const char *name) {
   else if (is(name, "aborts") || is(name, "exits") || is(name, "crashes") || is(name, "allocates") ||
            starts(name, "mask")) hx_top();
   else if (is(name, "frees_garbage")) hx_free((void *)64);
+  else if (is(name, "dives")) {
+    pthread_attr_t large;
+    pthread_t thread;
+    if (pthread_attr_init(&large) || pthread_attr_setstacksize(&large, (size_t)1 << 28) ||
+        pthread_create(&thread, &large, dives, NULL))
+      return 93;
+    pthread_join(thread, NULL);
+  }
   else if (is(name, "uses_after_free")) { int *volatile gone = malloc(64); free(gone); sink += *gone; return 97; }
   else if (is(name, "abort_ignored_raise")) raise(SIGABRT);
   else if (is(name, "abort_ignored_raise_then_crash")) { raise(SIGABRT); hx_top(); }

@@ -1,13 +1,10 @@
-// The record reader on any bytes: a record or an error with a reason, never a trap, and a record that can be reported.
-//
-// An input that begins with the magic is a file as it is. Every other one is a recipe: most files would end at the first
-// checksum, which no mutation finds, so the file is made here, sealed, from the sections that the recipe holds.
+// A file of the record's format in few bytes.
 //
 //   0     crash state      1     run state      2     machine: even x86-64, odd aarch64; from 128 on unknown
 //   3…    steps: kind, flags, length (2 bytes), that many bytes
 //         kind 0–31   a section of this type. Flags: 1 wrong checksum, 2 not committed, 4 another commit word,
 //                     8 as short as it is (else grown with zeros to the size that its type has), 16 overlaps the
-//                     section before it
+//                     section before it, 32 at least 32 KB
 //         kind 240    offset (2 bytes) and bytes that replace the header's, before it is sealed; 241 after
 //         kind 242    3 bytes: the length that the file is cut to
 // Fuzz/make-seeds makes recipes from records.
@@ -15,34 +12,33 @@
 import CCrashFormat
 import CrashModel
 
-@_cdecl("LLVMFuzzerTestOneInput")
-public func testOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
-  let input = UnsafeRawBufferPointer(start: start, count: count)
-  if CrashRecord.matches(prefix: input) {
-    check(input)
-    return 0
-  }
-  guard var recipe = Recipe(input) else { return -1 }
-  recipe.withFile(check)
-  return 0
-}
+/// One step of a recipe.
+struct Step {
+  /// Of the bytes in front of the first one.
+  static let start = 3
+  /// Of the bytes in front of what a step holds.
+  static let headSize = 4
 
-private func check(_ file: UnsafeRawBufferPointer) {
-  do throws(RecordError) {
-    let record = try CrashRecord.read(bytes: file)
-    precondition(file.count >= CrashRecord.headerSize, "a record without a header")
-    precondition(record.runID.count == 16 && record.reportEntropy.count == 16, "ids of another length")
-    let frames = record.threads.reduce(0) { $0 + $1.frames.count }
-    // 16 bytes for each frame, and one that stands for the omitted ones in each thread of 56 bytes.
-    precondition(frames <= file.count / 16 + file.count / 56, "more frames than the file has room for")
-    let report = record.report()
-    precondition(!report.json().isEmpty && report.id.utf8.count == 36, "a report without content")
-  } catch {
-    precondition(!error.description.isEmpty, "an error without a reason")
+  var kind: UInt8
+  var flags: UInt8
+  var bytes: UnsafeRawBufferPointer
+
+  /// The last one ends with the input, whatever its length says.
+  static func all(in input: UnsafeRawBufferPointer) -> [Step] {
+    var steps: [Step] = []
+    var position = start
+    while position + headSize <= input.count {
+      let length = Int(input[position + 2]) | Int(input[position + 3]) << 8
+      let bytes = UnsafeRawBufferPointer(rebasing: input[(position + headSize)...].prefix(length))
+      steps.append(Step(kind: input[position], flags: input[position + 1], bytes: bytes))
+      position += headSize + bytes.count
+    }
+    return steps
   }
 }
 
-private struct Recipe {
+/// What a record's file is made from.
+struct Recipe {
   private struct Section {
     var type: UInt32
     var flags: UInt8
@@ -51,11 +47,13 @@ private struct Recipe {
     /// What a writer gives it at least.
     var length: Int {
       if flags & 8 != 0 { return bytes.count }
+      if flags & 32 != 0 { return max(bytes.count, 0x8000) }
       let usual =
         switch crash_record_section_type(rawValue: type) {
         case CRASH_SECTION_PROCESS: CRASH_PROCESS_SIZE
         case CRASH_SECTION_SCOPE: CRASH_SCOPE_SIZE
         case CRASH_SECTION_BREADCRUMBS: CRASH_BREADCRUMBS_SIZE
+        case CRASH_SECTION_TASK: CRASH_TASK_SIZE
         case CRASH_SECTION_MESSAGES: (bytes.count + CRASH_MESSAGE_SIZE - 1) / CRASH_MESSAGE_SIZE * CRASH_MESSAGE_SIZE
         default: 0
         }
@@ -75,25 +73,19 @@ private struct Recipe {
     crashState = UInt32(input[0])
     runState = UInt32(input[1])
     machine = input[2] >= 128 ? 1 : input[2].isMultiple(of: 2) ? 62 : 183
-    var position = 3
-    while position + 4 <= input.count {
-      let kind = input[position]
-      let flags = input[position + 1]
-      let length = Int(input[position + 2]) | Int(input[position + 3]) << 8
-      position += 4
-      let bytes = UnsafeRawBufferPointer(rebasing: input[position...].prefix(length))
-      position += bytes.count
-      switch kind {
+    for step in Step.all(in: input) {
+      switch step.kind {
       case ..<32 where sections.count < CRASH_RECORD_MAX_SECTIONS:
-        sections.append(Section(type: UInt32(kind), flags: flags, bytes: bytes))
-      case 240, 241: patches.append((kind == 241, bytes))
-      case 242 where bytes.count >= 3: cut = Int(bytes[0]) | Int(bytes[1]) << 8 | Int(bytes[2]) << 16
+        sections.append(Section(type: UInt32(step.kind), flags: step.flags, bytes: step.bytes))
+      case 240, 241: patches.append((step.kind == 241, step.bytes))
+      case 242 where step.bytes.count >= 3:
+        cut = Int(step.bytes[0]) | Int(step.bytes[1]) << 8 | Int(step.bytes[2]) << 16
       default: break
       }
     }
   }
 
-  mutating func withFile(_ body: (UnsafeRawBufferPointer) -> Void) {
+  func withFile(_ body: (UnsafeRawBufferPointer) -> Void) {
     let page = CrashRecord.headerSize
     var offsets: [Int] = []
     var size = page
@@ -102,11 +94,11 @@ private struct Recipe {
       offsets.append(before ?? size)
       size = max(size, (before ?? size) + max(1, (section.length + page - 1) / page) * page)
     }
-    let file = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 16)
-    defer { file.deallocate() }
-    file.initializeMemory(as: UInt8.self, repeating: 0)
-    for (section, offset) in zip(sections, offsets) {
+    let file = Sheet.take(size)
+    var written: [Range<Int>] = [0..<page]
+    for (section, offset) in zip(sections, offsets) where !section.bytes.isEmpty {
       UnsafeMutableRawBufferPointer(rebasing: file[offset...]).copyMemory(from: section.bytes)
+      written.append(offset..<offset + section.bytes.count)
     }
     var header = crash_record_header()
     withUnsafeMutableBytes(of: &header.magic) { $0.copyBytes(from: CrashRecord.magic.utf8) }
@@ -123,7 +115,7 @@ private struct Recipe {
       let length = section.length
       // None is looked at in what changes while the program runs.
       let isLive = section.type == CRASH_SECTION_SCOPE.rawValue || section.type == CRASH_SECTION_BREADCRUMBS.rawValue
-      let sum = isLive ? 0 : crash_record_checksum(0, file.baseAddress?.advanced(by: offset), length)
+      let sum = isLive ? 0 : checksum(file.baseAddress?.advanced(by: offset), length)
       let row = crash_record_section(
         type: section.type, flags: 0, offset: UInt64(offset),
         capacity: UInt64(max(1, (length + page - 1) / page) * page), length: UInt64(length),
@@ -134,10 +126,12 @@ private struct Recipe {
         as: crash_record_section.self)
     }
     apply(sealed: false, to: file)
-    let sum = crash_record_checksum(0, file.baseAddress, CRASH_HEADER_FIXED_CHECKSUM_OFFSET)
+    let sum = checksum(file.baseAddress, CRASH_HEADER_FIXED_CHECKSUM_OFFSET)
     file.storeBytes(of: sum, toByteOffset: CRASH_HEADER_FIXED_CHECKSUM_OFFSET, as: UInt32.self)
     apply(sealed: true, to: file)
+    Sheet.cut(min(cut ?? size, size))
     body(UnsafeRawBufferPointer(rebasing: file.prefix(cut ?? size)))
+    Sheet.wipe(written)
   }
 
   private func apply(sealed: Bool, to file: UnsafeMutableRawBufferPointer) {
@@ -147,3 +141,6 @@ private struct Recipe {
     }
   }
 }
+
+@_silgen_name("fuzz_checksum")
+private func checksum(_ bytes: UnsafeRawPointer?, _ count: Int) -> UInt32
