@@ -1,6 +1,6 @@
 internal import CrashModel
-internal import Symbolication
 private import Glibc
+internal import Symbolication
 
 extension Options {
   /// When debug information is made into a table, and where that is kept.

@@ -38,7 +38,9 @@ import Testing
     for range in code {
       addresses.formUnion([range.low, range.high &- 1, range.high])
       let size = Int(range.high - range.low)
-      for _ in 0..<min(sampleSize, size) { addresses.insert(range.low + UInt64.random(in: 0..<UInt64(size), using: &generator)) }
+      for _ in 0..<min(sampleSize, size) {
+        addresses.insert(range.low + UInt64.random(in: 0..<UInt64(size), using: &generator))
+      }
     }
     let sorted = addresses.sorted()
     for nearestLines in [false, true] {
@@ -82,7 +84,8 @@ import Testing
         return total(orders);
       }
       """)
-    try workshop.write("b.c", "static int helper(int x) { return x / 3; }\\nint other(int x) { return helper(x) + 1; }\\n")
+    try workshop.write(
+      "b.c", "static int helper(int x) { return x / 3; }\\nint other(int x) { return helper(x) + 1; }\\n")
     let tool = compiler == "clang" ? try Workshop.locateToolchain("clang++") : "g++"
     try workshop.run(tool, "-O2", "-g", version, "-ffunction-sections", "-Wl,--gc-sections", "a.cpp", "-o", "a")
     try expectSame(workshop.file("a"))

@@ -149,7 +149,9 @@ struct AddressTableContents {
 
   /// - Parameter order: pieces of `ranges`, in the order of their addresses.
   func bytes(order: [Range<Int>], key: [UInt8]) -> [UInt8]? {
-    guard !isFull, let first = order.first(where: { !$0.isEmpty }).map({ ranges[$0.lowerBound].start }) else { return nil }
+    guard !isFull, let first = order.first(where: { !$0.isEmpty }).map({ ranges[$0.lowerBound].start }) else {
+      return nil
+    }
     var starts: [UInt32] = []
     var values: [UInt32] = []
     starts.reserveCapacity(ranges.count)
@@ -192,8 +194,12 @@ struct AddressTableContents {
     let size = end + blocks * 4
     var output = [UInt8](repeating: 0, count: size)
     output.withUnsafeMutableBytes { bytes in
-      func put(_ value: UInt32, _ offset: Int) { bytes.storeBytes(of: value.littleEndian, toByteOffset: offset, as: UInt32.self) }
-      func put64(_ value: UInt64, _ offset: Int) { bytes.storeBytes(of: value.littleEndian, toByteOffset: offset, as: UInt64.self) }
+      func put(_ value: UInt32, _ offset: Int) {
+        bytes.storeBytes(of: value.littleEndian, toByteOffset: offset, as: UInt32.self)
+      }
+      func put64(_ value: UInt64, _ offset: Int) {
+        bytes.storeBytes(of: value.littleEndian, toByteOffset: offset, as: UInt64.self)
+      }
       func numbers(_ values: [UInt32], _ section: Layout.Section) {
         var offset = offsets[section] ?? 0
         for value in values {
