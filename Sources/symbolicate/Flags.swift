@@ -54,9 +54,7 @@ struct Flag: Sendable {
     },
     Flag(
       name: "cache-dir", short: nil, value: .path("DIR"),
-      summary:
-        "where tables made from debug information are kept (default: $SYMBOLICATE_CACHE_DIR, else ~/.cache/symbolicate)",
-      commands: both
+      summary: "where tables made from debug information are kept (default: ~/.cache/symbolicate)", commands: both
     ) {
       $0.cacheDirectory = $1.path
       return $1.bytes.first == UInt8(ascii: "/")
