@@ -20,6 +20,12 @@ struct AbbreviationTable {
     /// With the value of `DW_FORM_implicit_const`, which stands in the abbreviation.
     case highPC(form: UInt32, constant: Int64)
     case ranges(form: UInt32)
+    /// Of the function that this is a copy of.
+    case origin(form: UInt32)
+    /// Where it was inlined.
+    case callFile(form: UInt32, constant: Int64)
+    case callLine(form: UInt32, constant: Int64)
+    case callColumn(form: UInt32, constant: Int64)
   }
 
   struct Abbreviation {
@@ -97,6 +103,10 @@ struct AbbreviationTable {
     case DW_AT_low_pc: .lowPC(form: form)
     case DW_AT_high_pc: .highPC(form: form, constant: constant)
     case DW_AT_ranges: .ranges(form: form)
+    case DW_AT_abstract_origin: .origin(form: form)
+    case DW_AT_call_file: .callFile(form: form, constant: constant)
+    case DW_AT_call_line: .callLine(form: form, constant: constant)
+    case DW_AT_call_column: .callColumn(form: form, constant: constant)
     default: .skip(skip)
     }
   }

@@ -14,7 +14,7 @@ struct AddressRange: Hashable {
 /// well reach into real code, and then names it wrongly: llvm/llvm-project#58641.
 struct CodeRanges {
   /// Sorted by address, without overlaps.
-  private let ranges: [AddressRange]
+  let ranges: [AddressRange]
 
   init(_ ranges: [AddressRange]) {
     var merged: [AddressRange] = []

@@ -7,12 +7,16 @@ extension FoundDebugFiles {
   /// - Parameters:
   ///   - addresses: sorted, without repetitions.
   ///   - nearestLines: whether code without a line gets the nearest one of its function.
+  ///   - table: made from these files; asked instead of them.
   /// - Returns: one for each address.
-  func resolve(_ addresses: [UInt64], nearestLines: Bool) -> [ResolvedAddress] {
+  func resolve(
+    _ addresses: [UInt64], nearestLines: Bool, table: AddressTable? = nil
+  ) -> [ResolvedAddress] {
     if addresses.isEmpty { return [] }
-    let answers =
-      debugInformation?.units?.answers(to: addresses, nearestLines: nearestLines)
-      ?? Array(repeating: nil, count: addresses.count)
+    let functions =
+      table.map { table in
+        addresses.map { table.functions(at: $0, nearestLines: nearestLines) ?? [] }
+      } ?? functions(at: addresses, nearestLines: nearestLines)
     var displayNames: [String: String] = [:]
     func display(_ raw: String) -> String {
       if let name = displayNames[raw] { return name }
@@ -20,15 +24,9 @@ extension FoundDebugFiles {
       displayNames[raw] = name
       return name
     }
-    return zip(addresses, answers).map { address, answer in
-      var resolved = ResolvedAddress()
-      if let answer {
-        resolved.functions = answer.functions
-        if answer.wantsLinkageName { completeOutermost(&resolved.functions, at: address) }
-        resolved.takeRuntimeFailure()
-      } else if let name = symbols?.symbols.name(of: address) {
-        resolved.functions = [SymbolicatedFunction(rawFunction: name)]
-      }
+    return functions.map { functions in
+      var resolved = ResolvedAddress(functions: functions)
+      resolved.takeRuntimeFailure()
       for index in resolved.functions.indices {
         if let raw = resolved.functions[index].rawFunction { resolved.functions[index].function = display(raw) }
       }
@@ -37,15 +35,30 @@ extension FoundDebugFiles {
     }
   }
 
+  private func functions(at addresses: [UInt64], nearestLines: Bool) -> [[SymbolicatedFunction]] {
+    let answers =
+      debugInformation?.units?.answers(to: addresses, nearestLines: nearestLines)
+      ?? Array(repeating: nil, count: addresses.count)
+    return zip(addresses, answers).map { address, answer in
+      if var answer {
+        if answer.wantsLinkageName { completeOutermost(&answer.functions, at: address) }
+        return answer.functions
+      }
+      return symbols?.symbols.name(of: address).map { [SymbolicatedFunction(rawFunction: $0)] } ?? []
+    }
+  }
+
   /// Takes the outermost function's name from the symbol table, where the debug information has none or only the
   /// unqualified one.
   private func completeOutermost(_ functions: inout [SymbolicatedFunction], at address: UInt64) {
     guard let last = functions.indices.last, let symbol = symbols?.symbols.name(of: address) else { return }
-    if functions[last].rawFunction == nil {
-      functions[last].rawFunction = symbol
-    } else if symbol.hasPrefix("_Z") {
-      functions[last].rawFunction = String(FunctionName.withoutCloneSuffix(symbol))
-    }
+    functions[last].rawFunction = Self.completed(functions[last].rawFunction, by: symbol)
+  }
+
+  /// The linker's name of a function whose debug information has none, or only the unqualified one.
+  static func completed(_ raw: String?, by symbol: String) -> String {
+    guard let raw else { return symbol }
+    return symbol.hasPrefix("_Z") ? String(FunctionName.withoutCloneSuffix(symbol)) : raw
   }
 }
 

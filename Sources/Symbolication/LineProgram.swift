@@ -185,7 +185,7 @@ struct LineProgram {
     return SourcePath.join(compilationDirectory: compilationDirectory, directory: directory, name: name)
   }
 
-  /// Runs the program.
+  /// Runs the program for some addresses.
   ///
   /// - Parameters:
   ///   - addresses: sorted. A sequence that holds none of them is passed over.
@@ -194,6 +194,18 @@ struct LineProgram {
   mutating func run(
     _ addresses: [UInt64], code: CodeRanges, _ body: (_ rows: ArraySlice<LineRow>, _ found: Range<Int>) -> Void
   ) {
+    forEachSequence(code: code) { rows, end in
+      let lower = addresses.partitioningIndex { $0 >= rows[rows.startIndex].address }
+      let upper = addresses.partitioningIndex { $0 >= end }
+      if lower < upper { body(rows, lower..<upper) }
+    }
+  }
+
+  /// Runs the program.
+  ///
+  /// - Parameter body: gets the rows of one sequence, sorted by address and at least one, and the address where the last
+  ///   one ends.
+  mutating func forEachSequence(code: CodeRanges, _ body: (_ rows: ArraySlice<LineRow>, _ end: UInt64) -> Void) {
     var cursor = ByteCursor(strings.line, at: program.lowerBound, end: program.upperBound)
     var rows: [LineRow] = []
     var row = LineRow(address: 0, file: 1, line: 1, column: 0)
@@ -219,10 +231,7 @@ struct LineProgram {
       }
       guard let first = rows.first, code.isLive(AddressRange(low: first.address, high: row.address)) else { return }
       if !isSorted { rows.sort { $0.address < $1.address } }
-      let lower = addresses.partitioningIndex { $0 >= rows[0].address }
-      let end = row.address
-      let upper = addresses.partitioningIndex { $0 >= end }
-      if lower < upper { body(rows[...], lower..<upper) }
+      body(rows[...], row.address)
     }
 
     while !cursor.isAtEnd {

@@ -5,12 +5,13 @@
 /// n log n, also for a file made to overlap everywhere.
 struct RangeOwners {
   /// From `start` up to the next segment's start, the address belongs to `owner`; -1 for none.
-  private struct Segment {
+  struct Segment {
     var start: UInt64
     var owner: Int32
   }
 
-  private var segments: [Segment] = []
+  /// Sorted by address; each ends where the next begins, and the last one belongs to nobody.
+  private(set) var segments: [Segment] = []
 
   init(_ ranges: [(range: AddressRange, owner: Int32)]) {
     let sorted = ranges.filter { $0.range.low < $0.range.high }.sorted {

@@ -82,6 +82,18 @@ struct SymbolTable {
     return first == UInt8(ascii: ".") && second == UInt8(ascii: "L")
   }
 
+  /// The first address above `address` at which `name(of:)` may change its answer; nil where there is none.
+  func nextChange(after address: UInt64) -> UInt64? {
+    let index = symbols.partitioningIndex { $0.address > address }
+    var next = index < symbols.count ? symbols[index].address : UInt64.max
+    // The ends of those that `name(of:)` looks at.
+    for symbol in symbols[max(0, index - 9)..<index] {
+      let end = symbol.size > 0 ? symbol.address &+ symbol.size : code.range(of: symbol.address)?.high ?? 0
+      if end > address { next = min(next, end) }
+    }
+    return next == .max ? nil : next
+  }
+
   /// The linker's name of the function that `address` lies in; nil where no symbol covers it.
   func name(of address: UInt64) -> String? {
     var index = symbols.partitioningIndex { $0.address > address }

@@ -16,7 +16,8 @@ public final class Symbolicator {
 
   private let search: DebugFileSearch
   private let nearestLines: Bool
-  private var found: [ImageKey: FoundDebugFiles] = [:]
+  private let tables: AddressTables
+  private var found: [ImageKey: SymbolSource] = [:]
   private var order: [ImageKey] = []
 
   private struct ImageKey: Hashable {
@@ -28,9 +29,13 @@ public final class Symbolicator {
   ///   - search: where to look for debug files.
   ///   - nearestLines: whether code that has no line gets the nearest line of its function, marked as approximate. Of the
   ///     calls in optimized Swift code two thirds have none.
-  public init(search: DebugFileSearch = DebugFileSearch(), nearestLines: Bool = true) {
+  ///   - tables: when to make a file's debug information into a table, and where to keep it.
+  public init(
+    search: DebugFileSearch = DebugFileSearch(), nearestLines: Bool = true, tables: AddressTables = AddressTables()
+  ) {
     self.search = search
     self.nearestLines = nearestLines
+    self.tables = tables
   }
 
   /// Names every frame of the report.
@@ -55,8 +60,9 @@ public final class Symbolicator {
     var summaries: [ImageSummary] = []
     for (index, offsets) in addresses.sorted(by: { $0.key < $1.key }) {
       let image = report.images[index]
-      let files = self.files(for: image)
-      resolved[index] = resolve(offsets, of: image, with: files)
+      let symbols = self.symbols(for: image)
+      let files = symbols.files
+      resolved[index] = resolve(offsets, of: image, with: symbols)
       summaries.append(
         ImageSummary(
           imageIndex: index, path: image.path, buildID: image.buildID, status: files.status,
@@ -96,27 +102,33 @@ public final class Symbolicator {
     let image = Image(
       path: RealPath.of(file.location)?.description ?? path, buildID: file.buildID,
       address: Address(rawValue: 0), size: 0)
-    var files = self.files(for: image)
-    if files.debugInformation == nil, file.hasDebugInformation { files.debugInformation = file }
-    if files.symbols == nil, file.hasSymbolTable || file.hasDynamicSymbols { files.symbols = file }
+    var symbols = self.symbols(for: image)
+    if symbols.files.debugInformation == nil || symbols.files.symbols == nil {
+      var files = symbols.files
+      if files.debugInformation == nil, file.hasDebugInformation { files.debugInformation = file }
+      if files.symbols == nil, file.hasSymbolTable || file.hasDynamicSymbols { files.symbols = file }
+      symbols = SymbolSource(files, tables: tables)
+      found[ImageKey(path: image.path, buildID: image.buildID)] = symbols
+    }
     let sorted = Set(addresses).sorted()
-    let resolved = files.resolve(sorted, nearestLines: nearestLines)
+    let resolved = symbols.resolve(sorted, nearestLines: nearestLines)
     return addresses.map { address in resolved[sorted.partitioningIndex { $0 >= address }] }
   }
 
-  private func files(for image: Image) -> FoundDebugFiles {
+  private func symbols(for image: Image) -> SymbolSource {
     let key = ImageKey(path: image.path, buildID: image.buildID)
-    if let files = found[key] { return files }
+    if let symbols = found[key] { return symbols }
     if order.count >= Self.maximumOpenImages { found[order.removeFirst()] = nil }
-    let files = search.files(for: image)
-    found[key] = files
+    let symbols = SymbolSource(search.files(for: image), tables: tables)
+    found[key] = symbols
     order.append(key)
-    return files
+    return symbols
   }
 
   private func resolve(
-    _ offsets: Set<UInt64>, of image: Image, with files: FoundDebugFiles
+    _ offsets: Set<UInt64>, of image: Image, with symbols: SymbolSource
   ) -> [UInt64: ResolvedAddress] {
+    let files = symbols.files
     var image = image
     // Logs of other tools do not say where an executable at a fixed address begins; the file does.
     if image.firstVirtualAddress == 0, let file = files.symbols ?? files.debugInformation {
@@ -126,7 +138,7 @@ public final class Symbolicator {
     // The same distance for all, so the order stays; wrapping around would break it, and no code lies there.
     let addresses = sorted.map { image.virtualAddress(of: ImageOffset(rawValue: $0)) }
     guard zip(addresses, addresses.dropFirst()).allSatisfy({ $0 < $1 }) else { return [:] }
-    let resolved = files.resolve(addresses, nearestLines: nearestLines)
+    let resolved = symbols.resolve(addresses, nearestLines: nearestLines)
     return Dictionary(uniqueKeysWithValues: zip(sorted, resolved))
   }
 }

@@ -10,6 +10,8 @@ struct UnitContents {
   /// The entry of the unit itself; of the split unit where there is one.
   let die: Dwarf_Die
   let info: UnsafeRawBufferPointer
+  /// Offset in `info` of the unit's header, which references within the unit count from.
+  let header: Int
   /// Offset in `info` of the unit's own entry, and of its end.
   let entries: Range<Int>
   let format: UnitFormat
@@ -46,6 +48,7 @@ struct UnitContents {
     let entry = dwarf_dieoffset(&die)
     let header = entry &- dwarf_cuoffset(&die)
     guard let firstEntry = Int(exactly: entry), let start = Int(exactly: header), start < firstEntry else { return nil }
+    self.header = start
 
     var cursor = ByteCursor(info, at: start)
     var length = UInt64(cursor.u32())

@@ -15,7 +15,7 @@ struct UnitMap {
   }
 
   let units: [Unit]
-  private let owners: RangeOwners
+  let owners: RangeOwners
 
   init(_ dwarf: OpaquePointer, code: CodeRanges) {
     var units: [Unit] = []

@@ -51,6 +51,20 @@ final class UnitReader {
     return answers
   }
 
+  /// For each unit, by its number, the code that belongs to it.
+  var ownedRanges: [[AddressRange]] {
+    var owned = Array(repeating: [AddressRange](), count: map.units.count)
+    for (segment, next) in zip(map.owners.segments, map.owners.segments.dropFirst()) where segment.owner >= 0 {
+      owned[Int(segment.owner)].append(AddressRange(low: segment.start, high: next.start))
+    }
+    return owned
+  }
+
+  /// What a unit has to say.
+  func parts(of number: Int) -> UnitParts {
+    UnitParts(map.units[number], sections: sections, strings: strings, code: code)
+  }
+
   /// A place in the source.
   private struct Position {
     var file: Int?
@@ -64,6 +78,8 @@ final class UnitReader {
       self.column = column
     }
 
+    init(_ call: FunctionNode.Call) { self.init(file: call.file, line: call.line, column: call.column) }
+
     init(_ row: LineRow, isNearest: Bool = false) {
       file = Int(row.file)
       line = Int(row.line)
@@ -72,29 +88,21 @@ final class UnitReader {
     }
   }
 
-  /// A function's names, which are the same for all addresses in it.
-  private struct Names {
-    var linkageName: String?
-    var name: String?
-    var declarationLine: Int?
-    /// Where it was inlined.
-    var call = Position()
-  }
-
   private func answer(_ addresses: [UInt64], in unit: UnitMap.Unit, nearestLines: Bool) -> [Answer] {
-    let contents = UnitContents(unit, sections: sections)
+    let parts = UnitParts(unit, sections: sections, strings: strings, code: code)
+    let contents = parts.contents
     let scanner = contents.map { UnitScanner($0, addresses: addresses, code: code) }
     let nodes = scanner?.nodes ?? []
     let innermost = scanner?.innermost ?? Array(repeating: -1, count: addresses.count)
     // Nodes of a function that only encloses one are read too: they are part of the chain.
-    let names = nodes.map { node in contents.map { Self.names(of: node, in: $0) } ?? Names() }
+    let names = nodes.map { parts.names(at: $0.offset) }
 
     // Positions per address, innermost first; the first is from the line table, the others are where the calls stand.
     var positions = innermost.map { index -> [Position] in
       var chain = [Position()]
       var current = index
       while current >= 0, nodes[current].parent >= 0 {
-        chain.append(names[current].call)
+        chain.append(Position(nodes[current].call))
         current = nodes[current].parent
       }
       return chain
@@ -106,8 +114,7 @@ final class UnitReader {
       codeOfNodes[node] = code
       return code
     }
-    var unitDie = unit.die
-    var program = DebugInformationEntry.number(&unitDie, DW_AT_stmt_list).flatMap { LineProgram(strings, at: $0) }
+    var program = parts.program
     program?.run(addresses, code: code) { rows, found in
       for index in found where positions[index][0].line == nil {
         let address = addresses[index]
@@ -128,39 +135,23 @@ final class UnitReader {
     }
 
     var paths = FilePaths(unit: unit, contents: contents, program: program)
-    let isCPlusPlus = Self.isCPlusPlus(&unitDie)
     return addresses.indices.map { index in
       var answer = Answer()
       var current = innermost[index]
       for (depth, position) in positions[index].enumerated() {
         let node = current >= 0 ? nodes[current] : nil
-        let known = current >= 0 ? names[current] : Names()
+        let known = current >= 0 ? names[current] : UnitParts.Names()
         let raw = known.linkageName ?? known.name
         answer.functions.append(
           SymbolicatedFunction(
             rawFunction: raw, file: position.file.flatMap { paths[$0, isFromCall: depth > 0] }, line: position.line,
             column: position.column, declarationLine: known.declarationLine, approximate: position.isNearest,
             inlined: node?.isInlined == true && node?.parent ?? -1 >= 0, hasDebugInformation: true))
-        answer.wantsLinkageName = raw == nil || isCPlusPlus && known.linkageName == nil
+        answer.wantsLinkageName = raw == nil || parts.isCPlusPlus && known.linkageName == nil
         current = node?.parent ?? -1
       }
       return answer
     }
-  }
-
-  private static func names(of node: FunctionNode, in unit: UnitContents) -> Names {
-    guard var die = unit.entry(at: node.offset) else { return Names() }
-    var names = Names()
-    names.linkageName = DebugInformationEntry.linkageName(&die)
-    if names.linkageName == nil { names.name = DebugInformationEntry.name(&die) }
-    names.declarationLine = DebugInformationEntry.declarationLine(&die)
-    if node.isInlined {
-      names.call = Position(
-        file: DebugInformationEntry.number(&die, DW_AT_call_file),
-        line: DebugInformationEntry.number(&die, DW_AT_call_line) ?? 0,
-        column: DebugInformationEntry.number(&die, DW_AT_call_column) ?? 0)
-    }
-    return names
   }
 
   /// The nearest row with a line that belongs to the function itself, not to what was inlined into it.
@@ -185,18 +176,10 @@ final class UnitReader {
     }
     return nil
   }
-
-  private static func isCPlusPlus(_ unit: inout Dwarf_Die) -> Bool {
-    switch Int(dwarf_srclang(&unit)) {
-    // The last two are C++17 and C++20, which the header of this libdw does not know.
-    case DW_LANG_C_plus_plus, DW_LANG_C_plus_plus_03, DW_LANG_C_plus_plus_11, DW_LANG_C_plus_plus_14, 0x2a, 0x2b: true
-    default: false
-    }
-  }
 }
 
 /// The paths of a unit's files, each put together once.
-private struct FilePaths {
+struct FilePaths {
   private let compilationDirectory: String?
   private let program: LineProgram?
   private let split: Dwarf_Die?

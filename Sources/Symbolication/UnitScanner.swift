@@ -3,13 +3,24 @@ private import Glibc
 
 /// A function or an inlined function of a unit that covers an address which was asked for, or encloses one that does.
 struct FunctionNode {
+  /// Where a function was inlined. What the entry does not say is 0, the file nil.
+  struct Call: Hashable {
+    var file: Int?
+    var line = 0
+    var column = 0
+  }
+
   /// Offset of its entry in the unit's section.
   var offset: Int
+  /// Offset of the entry that this one is a copy of, and has its names from; its own where there is none, or none that
+  /// stands in the same section.
+  var origin: Int
+  var call: Call
   /// Index of the function that it was inlined into; -1 for one that stands for itself.
   var parent: Int
   var isInlined: Bool
   var ranges: [AddressRange]
-  /// What was inlined directly into it.
+  /// What was inlined directly into it; not noted where all functions are wanted.
   var inlinedRanges: [AddressRange]
 }
 
@@ -43,6 +54,8 @@ struct UnitScanner {
   /// A function whose children are being scanned.
   private struct OpenFunction {
     var offset: Int
+    var origin: Int
+    var call: FunctionNode.Call
     var isInlined: Bool
     /// All its ranges are of code that the linker dropped; then so is what was inlined into it, whatever it says.
     var isDropped: Bool
@@ -51,9 +64,14 @@ struct UnitScanner {
 
   private let unit: UnitContents
   private let addresses: [UInt64]
+  /// Every function is wanted, whatever it covers.
+  private let wantsAll: Bool
   private let code: CodeRanges
   private var openFunctions: [OpenFunction] = []
   private var ranges: [AddressRange] = []
+  /// Of the entry that is being read.
+  private var origin: Int?
+  private var call = FunctionNode.Call()
   private(set) var nodes: [FunctionNode] = []
   /// For each address the innermost function that covers it, an index in `nodes`; -1 for none.
   private(set) var innermost: [Int]
@@ -63,7 +81,18 @@ struct UnitScanner {
     self.unit = unit
     self.addresses = addresses
     self.code = code
+    wantsAll = false
     innermost = Array(repeating: -1, count: addresses.count)
+    scan()
+  }
+
+  /// Finds all functions of the unit that cover anything, in the order of the file.
+  init(all unit: UnitContents, code: CodeRanges) {
+    self.unit = unit
+    addresses = []
+    self.code = code
+    wantsAll = true
+    innermost = []
     scan()
   }
 
@@ -123,10 +152,12 @@ struct UnitScanner {
       ranges.removeAll { !code.isLive($0) }
     }
     openFunctions.append(
-      OpenFunction(offset: offset, isInlined: isInlined, isDropped: false, node: -1))
-    if isInlined, parent >= 0, openFunctions[parent].node >= 0 {
+      OpenFunction(
+        offset: offset, origin: origin ?? offset, call: call, isInlined: isInlined, isDropped: false, node: -1))
+    if isInlined, !wantsAll, parent >= 0, openFunctions[parent].node >= 0 {
       nodes[openFunctions[parent].node].inlinedRanges += ranges
     }
+    if wantsAll, !ranges.isEmpty { _ = node(of: openFunctions.count - 1) }
     for range in ranges {
       var index = addresses.partitioningIndex { $0 >= range.low }
       guard index < addresses.count, addresses[index] < range.high else { continue }
@@ -152,8 +183,9 @@ struct UnitScanner {
       openFunctions[current].node = nodes.count
       nodes.append(
         FunctionNode(
-          offset: openFunctions[current].offset, parent: parent, isInlined: openFunctions[current].isInlined,
-          ranges: [], inlinedRanges: []))
+          offset: openFunctions[current].offset, origin: openFunctions[current].origin,
+          call: openFunctions[current].call, parent: parent, isInlined: openFunctions[current].isInlined, ranges: [],
+          inlinedRanges: []))
     }
     return openFunctions[index].node
   }
@@ -165,6 +197,8 @@ struct UnitScanner {
     _ cursor: inout ByteCursor, at offset: Int, _ abbreviation: AbbreviationTable.Abbreviation
   ) -> Bool {
     ranges.removeAll(keepingCapacity: true)
+    origin = nil
+    call = FunctionNode.Call()
     var low: UInt64?
     var high: UInt64?
     var highIsLength = false
@@ -186,6 +220,13 @@ struct UnitScanner {
       case .ranges(let form):
         hasRanges = true
         list = value(&cursor, form: form, constant: 0).map { ($0, Int(form) == DW_FORM_rnglistx) }
+      case .origin(let form): origin = reference(&cursor, form: form)
+      case .callFile(let form, let constant):
+        call.file = value(&cursor, form: form, constant: constant).flatMap { Int(exactly: $0) }
+      case .callLine(let form, let constant):
+        call.line = value(&cursor, form: form, constant: constant).flatMap { Int(exactly: $0) } ?? 0
+      case .callColumn(let form, let constant):
+        call.column = value(&cursor, form: form, constant: constant).flatMap { Int(exactly: $0) } ?? 0
       }
     }
     if cursor.failed || !hasRanges { return hasRanges }
@@ -226,6 +267,25 @@ struct UnitScanner {
     case DW_FORM_implicit_const: UInt64(bitPattern: constant)
     default: skipped(&cursor, form: form)
     }
+  }
+
+  /// - Returns: an offset in the unit's section; nil for a reference to another file.
+  @inline(__always)
+  private func reference(_ cursor: inout ByteCursor, form: UInt32) -> Int? {
+    let offset: UInt64
+    switch Int(form) {
+    case DW_FORM_ref4: offset = UInt64(cursor.u32())
+    case DW_FORM_ref1: offset = UInt64(cursor.u8())
+    case DW_FORM_ref2: offset = UInt64(cursor.u16())
+    case DW_FORM_ref8: offset = cursor.u64()
+    case DW_FORM_ref_udata: offset = cursor.uleb()
+    case DW_FORM_ref_addr where unit.format.version > 2:
+      return Int(exactly: cursor.sectionOffset(is64Bit: unit.format.is64Bit))
+    default:
+      _ = skipped(&cursor, form: form)
+      return nil
+    }
+    return Int(exactly: offset).map { unit.header &+ $0 }
   }
 
   private func skipped(_ cursor: inout ByteCursor, form: UInt32) -> UInt64? {

@@ -53,6 +53,19 @@ struct Flag: Sendable {
       return !$1.bytes.isEmpty
     },
     Flag(
+      name: "cache-dir", short: nil, value: .path("DIR"),
+      summary: "where tables made from debug information are kept (default: ~/.cache/symbolicate)", commands: both
+    ) {
+      $0.cacheDirectory = $1.path
+      return $1.bytes.first == UInt8(ascii: "/")
+    },
+    Flag(
+      name: "no-cache", short: nil, value: .none, summary: "keep no tables, and use none that are kept", commands: both
+    ) { options, _ in
+      options.usesCache = false
+      return true
+    },
+    Flag(
       name: "format", short: "f", value: .choice(Options.Format.allCases.map(\.rawValue)),
       summary: "how results are written (default: text)", commands: both
     ) { options, value in

@@ -28,6 +28,8 @@ struct Options {
   var operands: [FilePath] = []
   var executables: [FilePath] = []
   var debugDirectories: [FilePath] = []
+  var cacheDirectory: FilePath?
+  var usesCache = true
   var format = Format.text
   var pretty = false
   var output: FilePath?

@@ -22,7 +22,7 @@ final class ReportPipeline {
   init(options: Options) {
     let search = DebugFileSearch(files: options.executables, directories: options.debugDirectories)
     given = GivenFiles(search)
-    symbolicator = Symbolicator(search: search)
+    symbolicator = Symbolicator(search: search, tables: options.addressTables)
   }
 
   /// What was given with `--exe` and `--debug-dir` and cannot be used, whatever the reports are.

@@ -5,7 +5,7 @@ import Testing
 
 /// What swiftc writes: DWARF 4 without `.debug_aranges`, closures nested in their functions, checks as pseudo-functions.
 @Suite struct SwiftProgramTests {
-  private static let source = """
+  static let source = """
     import Glibc
 
     struct Order { var id: Int; var lines: [Int] }

@@ -112,6 +112,8 @@ public struct ChildProcess: Sendable {
     let limit = coreLimit == 0 ? "0" : "unlimited"
     let command = ["/bin/sh", "-c", script, "sh", limit, directory ?? "."] + arguments
     var values = Self.inheritedEnvironment()
+    // Tests leave nothing behind, in the user's cache neither.
+    values["SYMBOLICATE_CACHE_DIR"] = ""
     values.merge(environment) { $1 }
     var pid: pid_t = 0
     let result = Self.withCStrings(command) { argv in

@@ -3,7 +3,8 @@ private import Glibc
 private import Symbolication
 
 // Reads virtual addresses from standard input, one a line in hex, and prints for each one JSON object with the functions
-// at it, for Benchmarks/compare-with-llvm-symbolizer. Usage: symbolize-probe FILE [--nearest]
+// at it, for Benchmarks/compare-with-llvm-symbolizer. Usage: symbolize-probe FILE [--nearest] [--cache=DIR]
+// With --cache the answers come from a table, which is built where the directory has none.
 
 func quoted(_ text: String?) -> String {
   guard let text else { return "null" }
@@ -24,7 +25,7 @@ func number(_ value: Int?) -> String { value.map { "\($0)" } ?? "null" }
 
 let arguments = CommandLine.arguments.dropFirst()
 guard let path = arguments.first(where: { !$0.hasPrefix("--") }) else {
-  complain("usage: symbolize-probe FILE [--nearest] < ADDRESSES\n")
+  complain("usage: symbolize-probe FILE [--nearest] [--cache=DIR] < ADDRESSES\n")
   exit(64)
 }
 var addresses: [UInt64] = []
@@ -36,7 +37,10 @@ while let line = readLine() {
   addresses.append(address)
 }
 do {
-  let symbolicator = Symbolicator(nearestLines: arguments.contains("--nearest"))
+  let cache = arguments.first { $0.hasPrefix("--cache=") }.map { AddressTableCache(directory: String($0.dropFirst(8))) }
+  let symbolicator = Symbolicator(
+    nearestLines: arguments.contains("--nearest"),
+    tables: AddressTables(use: cache == nil ? .never : .always, cache: cache))
   for (address, resolved) in zip(addresses, try symbolicator.symbolize(file: path, addresses: addresses)) {
     let functions = resolved.functions.map { function in
       "{\"raw\":\(quoted(function.rawFunction)),\"name\":\(quoted(function.function)),\"file\":\(quoted(function.file)),"

@@ -1,0 +1,197 @@
+package import CrashModel
+private import Glibc
+
+/// A folder of address tables, which any number of processes use at once.
+///
+/// A table is written under a temporary name and renamed, so that a reader sees a whole one or none, whatever ends the
+/// writer. Two that build the same one at the same time both do so, and the later rename wins. The size is bounded: after
+/// a table is added, those that were not used for the longest time go. Nothing in here is worth keeping: the folder may be
+/// removed at any time.
+public struct AddressTableCache: Sendable {
+  /// Where tables are, as bytes: a file's name need not be UTF-8.
+  let directory: FilePath
+  /// In bytes.
+  let limit: Int
+
+  private static let suffix = ".addrtable"
+  private static let askedSuffix = ".asked"
+  private static let temporarySuffix = ".tmp"
+  /// A temporary file older than this is nobody's any more. Seconds.
+  private static let temporaryAge = 3_600
+  /// How exactly the time of the last use is kept. Seconds.
+  private static let useResolution = 3_600
+
+  /// - Parameters:
+  ///   - directory: absolute; made with mode 0700 when the first table is written, its parent too.
+  ///   - limit: in bytes, for all tables together. The one that was added last stays, whatever its size.
+  public init(directory: String, limit: Int = 2 << 30) { self.init(directory: FilePath(directory), limit: limit) }
+
+  package init(directory: FilePath, limit: Int = 2 << 30) {
+    self.directory = directory
+    self.limit = limit
+  }
+
+  /// The user's own: `$XDG_CACHE_HOME/symbolicate`, else `~/.cache/symbolicate`; nil where the environment names no home.
+  public static var standard: AddressTableCache? {
+    for (variable, below) in [("XDG_CACHE_HOME", ["symbolicate"]), ("HOME", [".cache", "symbolicate"])] {
+      // What is not absolute counts for nothing (XDG Base Directory Specification).
+      guard let value = getenv(variable), value[0] == CChar(UInt8(ascii: "/")) else { continue }
+      let bytes = UnsafeRawBufferPointer(start: value, count: strlen(value))
+      return AddressTableCache(directory: below.reduce(FilePath(bytes: bytes)) { $0.appending($1) })
+    }
+    return nil
+  }
+
+  // MARK: Reading
+
+  /// - Returns: nil where there is none, or the one that is there cannot be used; that one is removed.
+  func table(for identity: AddressTableIdentity) -> AddressTable? {
+    guard isPrivate() else { return nil }
+    let path = self.path(of: identity, suffix: Self.suffix)
+    let descriptor = path.withCString { open($0, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) }
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size > 0 else { return nil }
+    let size = Int(status.st_size)
+    guard let memory = mmap(nil, size, PROT_READ, MAP_PRIVATE, descriptor, 0), memory != MAP_FAILED else { return nil }
+    do throws(AddressTable.Refusal) {
+      // The initializer calls `release` itself where it throws, as the object is then gone.
+      let table = try AddressTable(
+        UnsafeRawBufferPointer(start: memory, count: size), key: identity.key, release: { munmap(memory, size) })
+      if Int(time(nil)) - status.st_mtim.tv_sec > Self.useResolution { _ = futimens(descriptor, nil) }
+      return table
+    } catch {
+      _ = path.withCString { unlink($0) }
+      return nil
+    }
+  }
+
+  /// Whether somebody asked for the table before, and went without. Notes that it was asked for.
+  func wasAskedBefore(_ identity: AddressTableIdentity) -> Bool {
+    guard prepare() else { return false }
+    let path = self.path(of: identity, suffix: Self.askedSuffix)
+    let descriptor = path.withCString { open($0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600) }
+    if descriptor >= 0 {
+      close(descriptor)
+      return false
+    }
+    return errno == EEXIST
+  }
+
+  // MARK: Writing
+
+  /// Keeps a table. Never fails: without room there is no table, and the next process builds it again.
+  func store(_ bytes: [UInt8], for identity: AddressTableIdentity) {
+    guard prepare() else { return }
+    let random = UInt64.random(in: .min ... .max)
+    let temporary = directory.appending(".\(String(random, radix: 16))\(Self.temporarySuffix)")
+    let descriptor = temporary.withCString { open($0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600) }
+    guard descriptor >= 0 else { return }
+    // No fsync: after a power cut the checksums tell, and a table is rebuilt sooner than a disk is waited for.
+    let isWritten = bytes.withUnsafeBytes { Self.write($0, to: descriptor) }
+    close(descriptor)
+    let path = self.path(of: identity, suffix: Self.suffix)
+    let isNamed = isWritten && temporary.withCString { from in path.withCString { rename(from, $0) } } == 0
+    if !isNamed { _ = temporary.withCString { unlink($0) } }
+    _ = self.path(of: identity, suffix: Self.askedSuffix).withCString { unlink($0) }
+    if isNamed { evict(except: path) }
+  }
+
+  /// Removes a table that turned out to be damaged.
+  func remove(_ identity: AddressTableIdentity) {
+    _ = path(of: identity, suffix: Self.suffix).withCString { unlink($0) }
+  }
+
+  private static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: CInt) -> Bool {
+    var done = 0
+    while done < bytes.count {
+      let count = Glibc.write(descriptor, bytes.baseAddress.map { $0 + done }, bytes.count - done)
+      if count > 0 {
+        done += count
+      } else if errno != EINTR {
+        return false
+      }
+    }
+    return true
+  }
+
+  private func evict(except added: FilePath) {
+    var tables: [(path: FilePath, size: Int, used: Int)] = []
+    let now = Int(time(nil))
+    for name in DirectoryListing(of: directory, limit: 100_000).names {
+      let path = directory.appending(name)
+      var status = stat()
+      guard path.withCString({ lstat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFREG else { continue }
+      let text = String(decoding: name, as: UTF8.self)
+      if text.hasSuffix(Self.suffix) {
+        tables.append((path, Int(status.st_blocks) * 512, status.st_mtim.tv_sec))
+      } else if text.hasSuffix(Self.temporarySuffix), now - status.st_mtim.tv_sec > Self.temporaryAge {
+        _ = path.withCString { unlink($0) }
+      } else if text.hasSuffix(Self.askedSuffix), now - status.st_mtim.tv_sec > 30 * 86_400 {
+        _ = path.withCString { unlink($0) }
+      }
+    }
+    var total = tables.reduce(0) { $0 + $1.size }
+    for table in tables.sorted(by: { ($0.used, $0.path) < ($1.used, $1.path) }) where total > limit {
+      guard table.path != added, table.path.withCString({ unlink($0) }) == 0 else { continue }
+      total -= table.size
+    }
+  }
+
+  // MARK: The folder
+
+  private func path(of identity: AddressTableIdentity, suffix: String) -> FilePath {
+    directory.appending(identity.name + suffix)
+  }
+
+  /// Makes the folder where it is missing.
+  private func prepare() -> Bool {
+    _ = directory.directory.withCString { mkdir($0, 0o700) }
+    _ = directory.withCString { mkdir($0, 0o700) }
+    return isPrivate()
+  }
+
+  /// Whether the folder is one that nobody else can write to: what is in it ends up in reports.
+  private func isPrivate() -> Bool {
+    var status = stat()
+    return directory.withCString { lstat($0, &status) } == 0 && status.st_mode & S_IFMT == S_IFDIR
+      && status.st_uid == geteuid() && status.st_mode & (S_IWGRP | S_IWOTH) == 0
+  }
+}
+
+/// What a table was made from: the build, and the very files.
+struct AddressTableIdentity: Hashable {
+  /// 32 bytes.
+  let key: [UInt8]
+  /// Of the file, without its suffix.
+  let name: String
+
+  /// - Returns: nil where a file cannot be looked at.
+  init?(_ files: FoundDebugFiles) {
+    var text: [UInt8] = []
+    for file in [files.debugInformation, files.symbols] {
+      guard let file else {
+        text.append(0)
+        continue
+      }
+      var status = stat()
+      guard fstat(file.handle.descriptor, &status) == 0 else { return nil }
+      text += [1] + (file.buildID?.bytes ?? [])
+      // A debug file may be replaced by a better one of the same build: its time tells.
+      for value in [
+        Int64(status.st_size), Int64(status.st_mtim.tv_sec), Int64(status.st_mtim.tv_nsec), Int64(status.st_ino),
+      ] {
+        withUnsafeBytes(of: value.littleEndian) { text += $0 }
+      }
+    }
+    var key: [UInt8] = []
+    for salt in UInt8(0)..<4 {
+      let sum = (text + [salt]).withUnsafeBytes { AddressTableLayout.checksum($0) }
+      withUnsafeBytes(of: sum.littleEndian) { key += $0 }
+    }
+    self.key = key
+    let buildID = (files.debugInformation ?? files.symbols)?.buildID
+    name = (buildID.map { $0.description } ?? "none") + "-" + Hex.string(key.prefix(8))
+  }
+}
