@@ -32,15 +32,22 @@ import Testing
     ((try? FileManager.default.contentsOfDirectory(atPath: cache)) ?? []).filter { $0.hasSuffix(suffix) }
   }
 
-  @Test func aTableIsMadeWhenAFileIsAskedForAgain() throws {
+  @Test func aTableIsMadeWhenItsTimeWasSpentOnAnswers() throws {
     let (workshop, path, addresses) = try program()
     let cache = workshop.file("cache/symbolicate")
     try FileManager.default.createDirectory(atPath: workshop.file("cache"), withIntermediateDirectories: false)
     let tables = AddressTables(cache: AddressTableCache(directory: cache))
     let first = try answers(path, addresses, tables)
     #expect(names(cache, ".addrtable").isEmpty)
-    #expect(names(cache, ".asked").count == 1)
+    #expect(names(cache, ".spent").count == 1)
     #expect(first.contains { $0.functions.count > 1 })
+    // As by many earlier processes.
+    let identity = try #require(
+      AddressTableIdentity(
+        DebugFileSearch(systemDirectory: nil).files(
+          for: Image(
+            path: path, buildID: try DebugFile(path: path).buildID, address: Address(rawValue: 0), size: 0))))
+    tables.cache?.addSpent(60_000_000, for: identity)
     #expect(try answers(path, addresses, tables) == first)
     #expect(names(cache, ".addrtable").count == 1)
     #expect(names(cache, "").count == 1, "neither a note nor a temporary file is left")

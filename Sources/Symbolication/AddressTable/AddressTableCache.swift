@@ -14,7 +14,7 @@ public struct AddressTableCache: Sendable {
   let limit: Int
 
   private static let suffix = ".addrtable"
-  private static let askedSuffix = ".asked"
+  private static let spentSuffix = ".spent"
   private static let temporarySuffix = ".tmp"
   /// A temporary file older than this is nobody's any more. Seconds.
   private static let temporaryAge = 3_600
@@ -67,16 +67,17 @@ public struct AddressTableCache: Sendable {
     }
   }
 
-  /// Whether somebody asked for the table before, and went without. Notes that it was asked for.
-  func wasAskedBefore(_ identity: AddressTableIdentity) -> Bool {
-    guard prepare() else { return false }
-    let path = self.path(of: identity, suffix: Self.askedSuffix)
-    let descriptor = path.withCString { open($0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600) }
-    if descriptor >= 0 {
-      close(descriptor)
-      return false
-    }
-    return errno == EEXIST
+  /// What answers without the table cost earlier processes, in microseconds.
+  func spent(for identity: AddressTableIdentity) -> Int {
+    guard isPrivate() else { return 0 }
+    let path = self.path(of: identity, suffix: Self.spentSuffix)
+    let descriptor = path.withCString { open($0, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) }
+    guard descriptor >= 0 else { return 0 }
+    defer { close(descriptor) }
+    // A byte for each millisecond, so that processes can add at the same time without reading first.
+    var status = stat()
+    guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return 0 }
+    return Int(clamping: status.st_size).multipliedReportingOverflow(by: 1_000).partialValue
   }
 
   // MARK: Writing
@@ -94,8 +95,20 @@ public struct AddressTableCache: Sendable {
     let path = self.path(of: identity, suffix: Self.suffix)
     let isNamed = isWritten && temporary.withCString { from in path.withCString { rename(from, $0) } } == 0
     if !isNamed { _ = temporary.withCString { unlink($0) } }
-    _ = self.path(of: identity, suffix: Self.askedSuffix).withCString { unlink($0) }
+    _ = self.path(of: identity, suffix: Self.spentSuffix).withCString { unlink($0) }
     if isNamed { evict(except: path) }
+  }
+
+  /// Adds to what answers without the table cost, in microseconds.
+  func addSpent(_ time: Int, for identity: AddressTableIdentity) {
+    guard time > 0, prepare() else { return }
+    let path = self.path(of: identity, suffix: Self.spentSuffix)
+    let descriptor = path.withCString { open($0, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600) }
+    guard descriptor >= 0 else { return }
+    // No more than any table takes to build, a minute.
+    let bytes = [UInt8](repeating: UInt8(ascii: "."), count: min(max(time / 1_000, 1), 60_000))
+    _ = bytes.withUnsafeBytes { Self.write($0, to: descriptor) }
+    close(descriptor)
   }
 
   /// Removes a table that turned out to be damaged.
@@ -128,7 +141,7 @@ public struct AddressTableCache: Sendable {
         tables.append((path, Int(status.st_blocks) * 512, status.st_mtim.tv_sec))
       } else if text.hasSuffix(Self.temporarySuffix), now - status.st_mtim.tv_sec > Self.temporaryAge {
         _ = path.withCString { unlink($0) }
-      } else if text.hasSuffix(Self.askedSuffix), now - status.st_mtim.tv_sec > 30 * 86_400 {
+      } else if text.hasSuffix(Self.spentSuffix), now - status.st_mtim.tv_sec > 30 * 86_400 {
         _ = path.withCString { unlink($0) }
       }
     }
