@@ -23,15 +23,19 @@ extern const char __executable_start[], etext[];
 // is the handler alone.
 static void refuse(int call, int error) {
   uint64_t start = (uint64_t)(uintptr_t)__executable_start, end = (uint64_t)(uintptr_t)etext;
-  if (start >> 32 != end >> 32) _exit(92);  // the filter compares the lower half
   unsigned action = error ? SECCOMP_RET_ERRNO | (unsigned)error : SECCOMP_RET_KILL_PROCESS;
+  // A filter compares 32 bits at a time, and the program may lie across a multiple of 4 GiB.
+  unsigned end_of_first = start >> 32 == end >> 32 ? (unsigned)end : UINT32_MAX;
   struct sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)call, 0, 6),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)call, 0, 9),
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, instruction_pointer) + 4),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)(start >> 32), 0, 4),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)(start >> 32), 0, 3),
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, instruction_pointer)),
-      BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, (unsigned)start, 0, 2),
+      BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, (unsigned)start, 0, 5),
+      BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, end_of_first, 4, 3),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)(end >> 32), 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, instruction_pointer)),
       BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, (unsigned)end, 1, 0),
       BPF_STMT(BPF_RET | BPF_K, action),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
