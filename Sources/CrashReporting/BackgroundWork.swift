@@ -1,3 +1,4 @@
+internal import CrashModel
 private import Glibc
 
 /// Whether something is being done for the spool, for those who want to wait for it.

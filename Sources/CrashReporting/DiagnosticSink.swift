@@ -1,3 +1,4 @@
+internal import CrashModel
 private import Glibc
 
 /// Where diagnostics go: to the host's hook, or as one line to standard error.

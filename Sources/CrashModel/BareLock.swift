@@ -5,10 +5,10 @@ private import Glibc
 /// Not `Lock`: a generic class is put together from its mangled name when it is first used, and three of them were a fifth
 /// of the time that `CrashReporter.start` took.
 // `@unchecked`: the pointer never changes, and what it points to is made for many threads.
-final class BareLock: @unchecked Sendable {
+package final class BareLock: @unchecked Sendable {
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
 
-  init() {
+  package init() {
     mutex = .allocate(capacity: 1)
     mutex.initialize(to: pthread_mutex_t())
     pthread_mutex_init(mutex, nil)
@@ -19,7 +19,7 @@ final class BareLock: @unchecked Sendable {
     mutex.deallocate()
   }
 
-  func lock() { pthread_mutex_lock(mutex) }
+  package func lock() { pthread_mutex_lock(mutex) }
 
-  func unlock() { pthread_mutex_unlock(mutex) }
+  package func unlock() { pthread_mutex_unlock(mutex) }
 }
