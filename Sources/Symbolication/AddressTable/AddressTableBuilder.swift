@@ -91,12 +91,12 @@ struct AddressTableContents {
   typealias Layout = AddressTableLayout
 
   /// From `start` on, the entry; none where nobody knows the code.
-  struct CodeRange {
+  struct RangeStart {
     var start: UInt64
     var entry: UInt32
   }
 
-  var ranges: [CodeRange] = []
+  var ranges: [RangeStart] = []
   private var entryList = InternedList<Layout.Entry>()
   private var positionList = InternedList<Layout.Position>()
   private var functionList = InternedList<Layout.Function>()
@@ -105,7 +105,7 @@ struct AddressTableContents {
   /// Offsets and indices have 32 bits.
   private var isFull = false
 
-  mutating func add(_ start: UInt64, _ entry: UInt32) { ranges.append(CodeRange(start: start, entry: entry)) }
+  mutating func add(_ start: UInt64, _ entry: UInt32) { ranges.append(RangeStart(start: start, entry: entry)) }
 
   mutating func string(_ text: String) -> UInt32 {
     if let known = knownStrings[text] { return known }
