@@ -5,6 +5,8 @@
 # make oracle the interpreter of call frame information against libunwind, over all that is installed (minutes)
 # make fuzz   the four fuzzers, FUZZ_RUNS executions each (10000000: some hours)
 #
+# SOAK_FLAGS, ORACLE_FLAGS and BENCH_FLAGS are handed on to the scripts, whose first lines list them.
+#
 # Warnings are errors here and not in the manifest: SwiftPM refuses a versioned dependency with unsafe flags.
 
 SHELL := /bin/bash
@@ -13,8 +15,11 @@ SWIFT ?= swift
 
 FUZZ_RUNS ?= 10000000
 SOAK_RUNS ?= 50
+SOAK_FLAGS ?=
+ORACLE_FLAGS ?=
+BENCH_FLAGS ?=
 
-.PHONY: demo test soak oracle bench fuzz lint build build-tests packages samples clean
+.PHONY: demo test soak oracle bench measure fuzz lint build build-tests packages samples clean
 
 demo: packages
 	$(SWIFT) build $(STRICT) -c release --product symbolicate
@@ -27,14 +32,16 @@ test: packages lint
 
 soak: packages
 	$(MAKE) --no-print-directory -j2 build-tests samples
-	Tests/soak --runs $(SOAK_RUNS)
+	Tests/soak --runs $(SOAK_RUNS) $(SOAK_FLAGS)
 
 oracle: packages
-	Tests/cfi-oracle
+	Tests/cfi-oracle $(ORACLE_FLAGS)
 
-bench: demo
+bench: demo measure
+
+measure:
 	$(SWIFT) build $(STRICT) -c release
-	Benchmarks/measure
+	Benchmarks/measure $(BENCH_FLAGS)
 
 fuzz: packages
 	Fuzz/run --runs $(FUZZ_RUNS)

@@ -150,16 +150,16 @@ void crash_support_add_breadcrumb(const char *category, size_t category_length, 
 
 void crash_scope_attach(struct crash_record *record) {
   pthread_mutex_lock(&lock);
-  // The identity was written to the record already; everything else comes from the time before the start.
+  // The identity was written to the record already; everything else comes from the time before the start. Only what was
+  // used: the rest is zero on both sides, 45 KiB of it, and each page that is touched for nothing is a fault.
   struct crash_record_scope *scope = record->scope;
-  scope->user = early_scope.user;
-  scope->operation = early_scope.operation;
-  // Only what was used: the rest is zero on both sides, and 45 KiB of it.
+  if (early_scope.user.sequence) scope->user = early_scope.user;
+  if (early_scope.operation.sequence) scope->operation = early_scope.operation;
   for (unsigned i = 0; i < CRASH_RECORD_TAG_COUNT; i++)
     if (early_scope.tags[i].sequence) scope->tags[i] = early_scope.tags[i];
   // A breadcrumb that another thread is adding to the early ring at this moment may be missed; none is torn unseen.
   uint64_t count = __atomic_load_n(&early_breadcrumbs.count, __ATOMIC_ACQUIRE);
-  record->breadcrumbs->count = count;
+  if (count) record->breadcrumbs->count = count;
   for (uint64_t i = 0; i < count && i < CRASH_RECORD_BREADCRUMB_COUNT; i++)
     record->breadcrumbs->ring[i] = early_breadcrumbs.ring[i];
   __atomic_store_n(&attached_scope, scope, __ATOMIC_RELEASE);

@@ -70,19 +70,12 @@ public enum CrashReporter {
       throw StartError(
         code: .privileged, message: "the process runs with rights that its user does not have", cause: EPERM)
     }
-    let spool: Spool
-    do throws(SystemError) {
-      spool = try Spool(path: configuration.directory)
-    } catch { throw StartError(code: .spoolUnusable, message: error.description, cause: error.number) }
-
-    switch try startCapture(configuration) {
-    case CRASH_SUPPORT_STARTED: break
-    default: return logSecondStart()
-    }
+    let root = try prepareSpool(configuration.directory)
+    guard try startCapture(configuration, root) else { return logSecondStart() }
     DiagnosticSink.shared.setHandler(configuration.diagnostics)
     ActiveRun.current = ActiveRun(
       directory: configuration.directory, limits: configuration.limits, redactor: configuration.redactor)
-    processBackgroundWork(spool, configuration)
+    processBackgroundWork(root, configuration)
   }
 
   /// Gives the signals back to their former handlers and removes this run's record.
@@ -135,11 +128,23 @@ public enum CrashReporter {
     StartError(code: .invalidConfiguration, message: message, cause: nil)
   }
 
+  /// As much of the spool as a record needs. The other folders are opened on the thread that works with them.
+  private static func prepareSpool(_ path: String) throws(StartError) -> SpoolRoot {
+    do throws(SystemError) {
+      let root = try SpoolRoot(path: path)
+      try root.make(recordsFolder)
+      return root
+    } catch { throw StartError(code: .spoolUnusable, message: error.description, cause: error.number) }
+  }
+
+  private static let recordsFolder = "records"
+
+  /// - Returns: false where it was started by somebody else meanwhile.
   private static func startCapture(
-    _ configuration: Configuration
-  ) throws(StartError) -> crash_support_start_result {
+    _ configuration: Configuration, _ root: borrowing SpoolRoot
+  ) throws(StartError) -> Bool {
     var failure = crash_support_error()
-    let result = (configuration.directory + "/records").withCString { directory in
+    let result = (configuration.directory + "/" + recordsFolder).withCString { directory in
       configuration.service.withCString { service in
         withOptionalCString(configuration.release) { release in
           configuration.environment.withCString { environment in
@@ -151,13 +156,15 @@ public enum CrashReporter {
         }
       }
     }
-    guard result != CRASH_SUPPORT_FAILED else {
-      let what = failure.what.map { String(cString: $0) } ?? "unknown step"
-      throw StartError(
-        code: .captureUnavailable, message: SystemError(number: failure.number, what).description,
-        cause: failure.number)
-    }
-    return result
+    guard result == CRASH_SUPPORT_FAILED else { return result == CRASH_SUPPORT_STARTED }
+    // The folder was opened and checked in there; where it was at fault, this says so with its path.
+    do throws(SystemError) {
+      _ = try root.folder(recordsFolder)
+    } catch { throw StartError(code: .spoolUnusable, message: error.description, cause: error.number) }
+    let what = failure.what.map { String(cString: $0) } ?? "unknown step"
+    throw StartError(
+      code: .captureUnavailable, message: SystemError(number: failure.number, what).description,
+      cause: failure.number)
   }
 
   private static func withOptionalCString<Result>(
@@ -167,33 +174,38 @@ public enum CrashReporter {
     return text.withCString(body)
   }
 
-  private static func processBackgroundWork(_ spool: consuming Spool, _ configuration: Configuration) {
-    let work = SpoolWork(spool: spool)
+  private static func processBackgroundWork(_ root: consuming SpoolRoot, _ configuration: Configuration) {
+    let work = SpoolWork(root: root)
     BackgroundWork.shared.begin()
     let started = BackgroundThread.run {
       defer { BackgroundWork.shared.end() }
       // First, as this run's own crash may come at any time.
       crash_support_describe_process()
-      guard let spool = work.take() else { return }
-      NextStart.run(
-        spool: spool, limits: configuration.limits,
-        builder: ReportBuilder(redactor: configuration.redactor, maximumBytes: configuration.limits.reportBytes),
-        ownRunID: runIDBytes, report: { DiagnosticSink.shared.send($0) })
+      guard let root = work.take() else { return }
+      do throws(SystemError) {
+        NextStart.run(
+          spool: try Spool(root: root), limits: configuration.limits,
+          builder: ReportBuilder(redactor: configuration.redactor, maximumBytes: configuration.limits.reportBytes),
+          ownRunID: runIDBytes, report: { DiagnosticSink.shared.send($0) })
+      } catch { reportWaiting(error.description) }
     }
     if !started {
       BackgroundWork.shared.end()
-      DiagnosticSink.shared.send(
-        Diagnostic(.spoolUnavailable, "earlier crashes wait for the next start: no thread could be made"))
+      reportWaiting("no thread could be made")
     }
+  }
+
+  private static func reportWaiting(_ reason: String) {
+    DiagnosticSink.shared.send(Diagnostic(.spoolUnavailable, "earlier crashes wait for the next start: \(reason)"))
   }
 }
 
 /// Carries the opened spool to the thread that works on it: a closure cannot own a noncopyable value.
 // `@unchecked`: filled before the thread is made, emptied once by that thread, touched by nobody else.
 private final class SpoolWork: @unchecked Sendable {
-  private var spool: Spool?
+  private var root: SpoolRoot?
 
-  init(spool: consuming Spool) { self.spool = consume spool }
+  init(root: consuming SpoolRoot) { self.root = consume root }
 
-  func take() -> Spool? { spool.take() }
+  func take() -> SpoolRoot? { root.take() }
 }
