@@ -100,26 +100,25 @@ struct AddressTableContents {
   private var entryList = InternedList<Layout.Entry>()
   private var positionList = InternedList<Layout.Position>()
   private var functionList = InternedList<Layout.Function>()
-  private var strings: [UInt8] = []
-  private var knownStrings: [String: UInt32] = [:]
+  private var strings = InternedStrings()
   /// Offsets and indices have 32 bits.
   private var isFull = false
 
   mutating func add(_ start: UInt64, _ entry: UInt32) { ranges.append(RangeStart(start: start, entry: entry)) }
 
   mutating func string(_ text: String) -> UInt32 {
-    if let known = knownStrings[text] { return known }
-    guard let offset = UInt32(exactly: strings.count), offset < 1 << 31 else {
-      isFull = true
-      return Layout.none
-    }
-    knownStrings[text] = offset
     var text = text
-    text.withUTF8 { bytes in
-      withUnsafeBytes(of: UInt32(truncatingIfNeeded: bytes.count).littleEndian) { strings.append(contentsOf: $0) }
-      strings.append(contentsOf: bytes)
-    }
-    return offset
+    return text.withUTF8 { strings.offset(of: UnsafeRawBufferPointer($0)) }
+  }
+
+  /// - Parameter name: from the file that the table is made of, which stays open.
+  mutating func function(
+    name: UnsafePointer<CChar>?, declarationLine: Int?, hasDebugInformation: Bool
+  ) -> UInt32 {
+    functionList.index(
+      of: Layout.Function(
+        name: name.map { strings.offset(of: $0) } ?? Layout.none, declarationLine: Self.number(declarationLine),
+        hasDebugInformation: hasDebugInformation))
   }
 
   mutating func function(name: String?, declarationLine: Int?, hasDebugInformation: Bool) -> UInt32 {
@@ -149,7 +148,7 @@ struct AddressTableContents {
 
   /// - Parameter order: pieces of `ranges`, in the order of their addresses.
   func bytes(order: [Range<Int>], key: [UInt8]) -> [UInt8]? {
-    guard !isFull, let first = order.first(where: { !$0.isEmpty }).map({ ranges[$0.lowerBound].start }) else {
+    guard !isFull, !strings.isFull, let first = order.first(where: { !$0.isEmpty }).map({ ranges[$0.lowerBound].start }) else {
       return nil
     }
     var starts: [UInt32] = []
@@ -182,7 +181,7 @@ struct AddressTableContents {
     let (entries, positions, functions) = (entryList.elements, positionList.elements, functionList.elements)
     let counts: [Layout.Section: Int] = [
       .starts: starts.count, .values: values.count, .buckets: buckets.count, .entries: entries.count,
-      .positions: positions.count, .functions: functions.count, .strings: strings.count,
+      .positions: positions.count, .functions: functions.count, .strings: strings.bytes.count,
     ]
     var offsets: [Layout.Section: Int] = [:]
     var end = Layout.headerSize
@@ -235,8 +234,8 @@ struct AddressTableContents {
         offset += 12
       }
       if let stringsOffset = offsets[.strings] {
-        UnsafeMutableRawBufferPointer(rebasing: bytes[stringsOffset..<stringsOffset + strings.count])
-          .copyBytes(from: strings)
+        UnsafeMutableRawBufferPointer(rebasing: bytes[stringsOffset..<stringsOffset + strings.bytes.count])
+          .copyBytes(from: strings.bytes)
       }
       for block in 0..<blocks {
         let start = Layout.headerSize + block * Layout.blockSize
