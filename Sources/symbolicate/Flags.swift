@@ -1,4 +1,5 @@
 internal import CrashModel
+private import Symbolication
 
 /// One flag of the command line. Parser, help, completion and manual page all come from `Flag.all`.
 struct Flag: Sendable {
@@ -63,6 +64,18 @@ struct Flag: Sendable {
       name: "no-cache", short: nil, value: .none, summary: "keep no tables, and use none that are kept", commands: both
     ) { options, _ in
       options.usesCache = false
+      return true
+    },
+    Flag(
+      name: "tables", short: nil, value: .choice(["auto", "always", "never"]),
+      summary: "when debug information is made into a table: once it pays (default), at first use, or never",
+      commands: both
+    ) { options, value in
+      switch value.text {
+      case "always": options.tables = .always
+      case "never": options.tables = .never
+      default: options.tables = .whenWorthIt
+      }
       return true
     },
     Flag(

@@ -1,4 +1,5 @@
 internal import CrashModel
+internal import Symbolication
 
 /// What the command line asks for.
 struct Options {
@@ -30,6 +31,7 @@ struct Options {
   var debugDirectories: [FilePath] = []
   var cacheDirectory: FilePath?
   var usesCache = true
+  var tables = AddressTables.Use.whenWorthIt
   var format = Format.text
   var pretty = false
   var output: FilePath?

@@ -47,8 +47,9 @@ import Testing
     }
     let sorted = addresses.sorted()
     for nearestLines in [false, true] {
-      let direct = files.resolve(sorted, nearestLines: nearestLines)
-      let indexed = files.resolve(sorted, nearestLines: nearestLines, table: table)
+      var names = DisplayNames()
+      let direct = files.resolve(sorted, nearestLines: nearestLines, names: &names)
+      let indexed = files.resolve(sorted, nearestLines: nearestLines, table: table, names: &names)
       var differences = 0
       for (index, address) in sorted.enumerated() where direct[index] != indexed[index] {
         differences += 1

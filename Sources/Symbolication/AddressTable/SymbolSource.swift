@@ -6,6 +6,7 @@ final class SymbolSource {
   private let tables: AddressTables
   private lazy var identity = AddressTableIdentity(files)
   private var table: AddressTable?
+  private var names = DisplayNames()
   /// Processor time of answers without a table that no other process knows of yet, in microseconds.
   private var spent = 0
   /// The same, of earlier processes.
@@ -23,7 +24,7 @@ final class SymbolSource {
   /// Names of code addresses, as the files number them: sorted, without repetitions. One for each.
   func resolve(_ addresses: [UInt64], nearestLines: Bool) -> [ResolvedAddress] {
     if let table = tableIfWorthIt() {
-      let resolved = files.resolve(addresses, nearestLines: nearestLines, table: table)
+      let resolved = files.resolve(addresses, nearestLines: nearestLines, table: table, names: &names)
       if table.problem == nil { return resolved }
       // Damaged where nobody had looked before. What it said until then is not believed either.
       if let identity { tables.cache?.remove(identity) }
@@ -31,7 +32,7 @@ final class SymbolSource {
       hasNoTable = true
     }
     let start = Self.time()
-    let resolved = files.resolve(addresses, nearestLines: nearestLines)
+    let resolved = files.resolve(addresses, nearestLines: nearestLines, names: &names)
     spent += Self.time() - start
     return resolved
   }
