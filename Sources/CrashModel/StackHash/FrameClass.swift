@@ -186,10 +186,11 @@ extension String {
   func utf8Contains(_ needle: String) -> Bool {
     utf8.withContiguousStorageIfAvailable { bytes in
       needle.utf8.withContiguousStorageIfAvailable { Self.contains(bytes, $0) } ?? false
-    } ?? Array(utf8).withUnsafeBufferPointer { bytes in
-      // A string that is not stored as UTF-8, which none of ours is.
-      Array(needle.utf8).withUnsafeBufferPointer { Self.contains(bytes, $0) }
     }
+      ?? Array(utf8).withUnsafeBufferPointer { bytes in
+        // A string that is not stored as UTF-8, which none of ours is.
+        Array(needle.utf8).withUnsafeBufferPointer { Self.contains(bytes, $0) }
+      }
   }
 
   /// `memmem`, which Swift's view of glibc does not have.
@@ -199,7 +200,9 @@ extension String {
     }
     var offset = 0
     while offset + needle.count <= bytes.count {
-      guard let found = memchr(start + offset, Int32(first), bytes.count - needle.count - offset + 1) else { return false }
+      guard let found = memchr(start + offset, Int32(first), bytes.count - needle.count - offset + 1) else {
+        return false
+      }
       if memcmp(found, wanted, needle.count) == 0 { return true }
       offset = UnsafeRawPointer(found) - UnsafeRawPointer(start) + 1
     }
