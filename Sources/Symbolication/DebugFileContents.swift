@@ -288,9 +288,10 @@ extension DebugFileContents {
           + "swiftc) or -Wl,--build-id (gcc, clang) and ship that build")
     }
     remarks += remarksOnDebugInformation
-    if kind != .debugFile, unwindTables.allSatisfy({ $0 == ".eh_frame_hdr" }) {
+    if kind != .debugFile, !unwindTables.contains(".eh_frame") {
       remarks.append(
-        "it has no unwind table, so that stacks end in it; compile it without -fno-asynchronous-unwind-tables")
+        "it has no unwind table that is there at run time, so that stacks end in it; compile it without "
+          + "-fno-asynchronous-unwind-tables")
     }
     if debugInformation != nil, let alternateLink, alternateLink.found == nil {
       remarks.append(

@@ -14,8 +14,9 @@ struct UnitCensus {
   /// Where the section stops making sense; nil where it does not.
   private(set) var damage: String?
 
-  /// More attributes than the first entry of a unit has.
-  private static let attributeLimit = 64
+  /// So many shapes and attributes are passed by in search of the units' own, all units together: a file can name one long
+  /// list of shapes from millions of units. Units beyond that are counted, and their languages not looked for.
+  private var budget = 1 << 22
 
   private let abbreviations: UnsafeRawBufferPointer
   private let strings: UnsafeRawBufferPointer
@@ -73,21 +74,14 @@ struct UnitCensus {
     return end
   }
 
-  /// Takes the language from the unit's own entry, which every compiler gives the first shape of the unit's list.
+  /// Takes the language from the unit's own entry.
   private mutating func readFirstEntry(
     _ cursor: inout ByteCursor, shapes: UInt64, format: UnitFormat, isSplit: Bool
   ) {
-    let code = cursor.uleb()
     var shape = ByteCursor(abbreviations, at: Int(clamping: shapes))
-    guard code != 0, shape.uleb() == code else { return }
-    _ = shape.uleb()
-    _ = shape.u8()
+    guard seek(cursor.uleb(), &shape) else { return }
     var isSplit = isSplit
-    for _ in 0..<Self.attributeLimit {
-      let name = Int(clamping: shape.uleb())
-      let form = UInt32(truncatingIfNeeded: shape.uleb())
-      if shape.failed || name == 0 { break }
-      let constant = form == UInt32(DW_FORM_implicit_const) ? shape.sleb() : nil
+    while let (name, form, constant) = nextAttribute(&shape) {
       if name == DW_AT_language, let value = constant.map({ UInt64(bitPattern: $0) }) ?? Self.number(&cursor, form) {
         languages.insert(value)
         continue
@@ -102,6 +96,29 @@ struct UnitCensus {
       if cursor.failed { break }
     }
     if isSplit { splitCount += 1 }
+  }
+
+  /// Goes to the attributes of the shape with a code. clang gives a unit's entry the first one, gcc any.
+  private mutating func seek(_ code: UInt64, _ shape: inout ByteCursor) -> Bool {
+    guard code != 0 else { return false }
+    while true {
+      let found = shape.uleb()
+      guard found != 0, !shape.failed else { return false }
+      _ = shape.uleb()
+      _ = shape.u8()
+      if found == code { return true }
+      while nextAttribute(&shape) != nil {}
+      if budget <= 0 { return false }
+    }
+  }
+
+  /// - Returns: nil at the end of the shape.
+  private mutating func nextAttribute(_ shape: inout ByteCursor) -> (name: Int, form: UInt32, constant: Int64?)? {
+    budget -= 1
+    let name = Int(clamping: shape.uleb())
+    let form = UInt32(truncatingIfNeeded: shape.uleb())
+    guard !shape.failed, budget > 0, name != 0 else { return nil }
+    return (name, form, form == UInt32(DW_FORM_implicit_const) ? shape.sleb() : nil)
   }
 
   private static func number(_ cursor: inout ByteCursor, _ form: UInt32) -> UInt64? {

@@ -82,7 +82,8 @@ struct StoreAddCommand {
     case .present: what = "the store has had it"
     case .kept: what = "the store has one of this build that holds more"
     }
-    let note = addition.isNewForRelease ? release.map { "for release \($0)" } : nil
+    let isNews = addition.isNewForRelease || addition.action == .added || addition.action == .replaced
+    let note = isNews ? release.map { "for release \($0)" } : nil
     let parts = [addition.action.rawValue.padded(to: 8), addition.buildID.description, path.description, what, note]
     return parts.compactMap { $0 }.map(Printable.line).joined(separator: "  ") + "\n"
   }
