@@ -119,7 +119,7 @@ struct ArchiveSymbols: CommandPlugin {
       let how = process.terminationReason == .exit ? "exit status" : "signal"
       throw Failure(
         "\(program.lastPathComponent) \(arguments.prefix(2).joined(separator: " ")) ended with \(how) "
-          + "\(process.terminationStatus); what it said stands above")
+          + "\(process.terminationStatus), and said why")
     }
   }
 }
