@@ -9,7 +9,7 @@ import PackagePlugin
 @main
 struct ArchiveSymbols: CommandPlugin {
   func performCommand(context: PluginContext, arguments: [String]) async throws {
-    let request = try Request(arguments, of: context.package)
+    let request = try Request(arguments)
     guard !request.showsHelp else { return print(Request.help) }
     var files = request.files
     if files.isEmpty {
@@ -152,11 +152,14 @@ private struct Request {
       --output DIR             where stripped programs go (default: below .build/plugins)
       --help                   show this help
 
+    SwiftPM's own options stand before archive-symbols. Those that a build is made with (-Xlinker, --swift-sdk) have to be the
+    same as ever: with others it is another build, with another build id.
+
     SwiftPM asks before the plugin writes; --allow-writing-to-package-directory says yes beforehand. Where plugins run in a
     sandbox (macOS), a DIR outside of the package also needs --allow-writing-to-directory DIR, or --disable-sandbox.
     """
 
-  init(_ arguments: [String], of package: Package) throws {
+  init(_ arguments: [String]) throws {
     var extractor = ArgumentExtractor(arguments)
     showsHelp = extractor.extractFlag(named: "help") > 0
     strips = extractor.extractFlag(named: "strip") > 0
