@@ -9,8 +9,8 @@ public import CrashModel
 /// ```
 public struct SymbolStoreNote: Hashable, Sendable {
   public static let schema = "symbol-store-note/1"
-  /// Larger ones are damaged: a name and a release take 100 bytes.
-  public static let sizeLimit = 1 << 20
+  /// Larger ones are damaged: the longest names and releases, with all of their characters escaped, take three quarters.
+  public static let sizeLimit = 4 << 20
   /// The latest so many names and releases are kept.
   private static let listLimit = 1_000
 

@@ -22,9 +22,17 @@ struct CheckCommand {
     for skipped in walk.skipped { diagnostics.detail(skipped.path.description, "skipped: \(skipped.reason)") }
     for failure in walk.failures { try fail(failure.path.description, failure.reason) }
     var files: [CheckedFile] = []
+    var skipped = walk.skipped.count
     for file in walk.files {
       do throws(DebugFileError) {
-        files.append(CheckedFile(path: file.path, contents: try DebugFileContents(path: file.path)))
+        let contents = try DebugFileContents(path: file.path)
+        // Build directories are full of object files, which nobody asked about.
+        if file.isFound, contents.kind == .object || contents.kind == .core {
+          skipped += 1
+          diagnostics.detail(file.path.description, "skipped: " + contents.remarks.joined(separator: "; "))
+        } else {
+          files.append(CheckedFile(path: file.path, contents: contents))
+        }
       } catch {
         try fail(file.path.description, error.reason + "; it cannot be used")
       }
@@ -39,13 +47,13 @@ struct CheckCommand {
       }
     }
     if files.isEmpty, walk.failures.isEmpty, errors == 0 {
-      try fail(options.operands.map(\.description).joined(separator: ", "), "no ELF file in it")
+      try fail(options.operands.map(\.description).joined(separator: ", "), "no program, library or debug file in it")
     }
     let reports = try checkReports(set)
     let usable = files.count { $0.contents.isUsable }
     try documents.end([
       "files": files.count, "usable_files": usable, "reports": reports?.count ?? 0,
-      "covered_reports": reports?.count(where: \.isCovered) ?? 0, "errors": errors, "skipped": walk.skipped.count,
+      "covered_reports": reports?.count(where: \.isCovered) ?? 0, "errors": errors, "skipped": skipped,
     ])
     if let reports {
       guard !reports.isEmpty else { return .nothing }

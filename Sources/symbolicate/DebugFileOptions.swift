@@ -111,7 +111,7 @@ extension Flag {
     },
     Flag(
       name: "release", short: nil, value: .path("NAME"),
-      summary: "the release that the files are part of; with 'list', only the builds of that release",
+      summary: "the release of the files, of at most 200 bytes; with 'list', only the builds of that release",
       commands: [.storeAdd, .storeList]
     ) { options, value in
       guard !value.bytes.isEmpty, value.bytes.count <= 200, let text = String(validating: value.bytes, as: UTF8.self)
