@@ -19,6 +19,7 @@ let package = Package(
     .library(name: "Symbolication", targets: ["Symbolication"]),
     .library(name: "CrashGrouping", targets: ["CrashGrouping"]),
     .executable(name: "symbolicate", targets: ["symbolicate"]),
+    .plugin(name: "archive-symbols", targets: ["ArchiveSymbols"]),
   ],
   targets: [
     // What a daemon embeds: glibc and the Swift runtime, nothing else.
@@ -41,6 +42,15 @@ let package = Package(
     .executableTarget(
       name: "symbolicate", dependencies: ["CrashFormats", "CrashGrouping", "CrashModel", "Symbolication"],
       swiftSettings: swiftSettings),
+    .plugin(
+      name: "ArchiveSymbols",
+      capability: .command(
+        intent: .custom(
+          verb: "archive-symbols", description: "puts the debug files of a build into a symbol store"),
+        permissions: [
+          .writeToPackageDirectory(reason: "the symbol store and stripped programs go where they are asked for")
+        ]),
+      dependencies: ["symbolicate"]),
 
     // Tests, and what they share.
     .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: swiftSettings),

@@ -11,9 +11,9 @@ enum ArgumentParser {
   static func parse(_ arguments: [Argument]) throws(UsageError) -> Options {
     var options = Options()
     var rest = arguments[...]
-    if let first = rest.first, let command = Command(rawValue: first.text), command != .symbolicate {
+    if let (command, count) = Command.leading(rest.prefix(2).map(\.text)), command != .symbolicate {
       options.command = command
-      rest.removeFirst()
+      rest.removeFirst(count)
     }
     var onlyOperands = false
     while let argument = rest.popFirst() {

@@ -13,6 +13,7 @@ struct Options {
     case report = "a report as text"
     case list = "the list of a directory"
     case groups = "the table of groups"
+    case answer = "text"
     case json = "--format json"
     case ndjson = "--format ndjson"
 
@@ -20,6 +21,7 @@ struct Options {
       switch options.format {
       case .json: self = .json
       case .ndjson: self = .ndjson
+      case .text where options.command.readsELFFiles: self = .answer
       case .text: self = options.command == .group ? .groups : hasDirectory ? .list : .report
       }
     }
@@ -43,6 +45,7 @@ struct Options {
   var limit: Int?
   var verbosity = Verbosity.normal
   var strict = false
+  var debugFiles = DebugFileOptions()
   var showsHelp = false
   var showsVersion = false
   /// The flags that were given and are for one mode only, by name: as they were spelled.
@@ -51,12 +54,21 @@ struct Options {
 
 /// What the tool can be told to do.
 enum Command: String, CaseIterable {
-  case symbolicate, group, help
+  case symbolicate, group, check, store
+  case storeAdd = "store add"
+  case storeList = "store list"
+  case storeCollect = "store gc"
+  case help
 
   var synopsis: [String] {
     switch self {
     case .symbolicate: ["symbolicate [OPTION]... FILE|DIR|-..."]
     case .group: ["symbolicate group [OPTION]... FILE|DIR|-..."]
+    case .check: ["symbolicate check [OPTION]... FILE|DIR..."]
+    case .store: ["symbolicate store add|list|gc [OPTION]..."]
+    case .storeAdd: ["symbolicate store add --store DIR [OPTION]... FILE|DIR..."]
+    case .storeList: ["symbolicate store list --store DIR [OPTION]... [NAME]..."]
+    case .storeCollect: ["symbolicate store gc --store DIR [OPTION]..."]
     case .help: ["symbolicate help [COMMAND]"]
     }
   }
@@ -65,6 +77,11 @@ enum Command: String, CaseIterable {
     switch self {
     case .symbolicate: "name every frame of crash records and reports"
     case .group: "count crashes by bug"
+    case .check: "say what debug files are good for"
+    case .store: "keep debug files by build id"
+    case .storeAdd: "add files to a symbol store"
+    case .storeList: "list a symbol store"
+    case .storeCollect: "remove from a symbol store what is not needed any more"
     case .help: "explain a command"
     }
   }
@@ -83,6 +100,7 @@ enum Command: String, CaseIterable {
       """
       Reads what 'symbolicate' reads, names the frames, and adds the reports up by stack hash: one row for each bug.
       """
+    case .check, .store, .storeAdd, .storeList, .storeCollect: debugFileDiscussion
     case .help: "Without COMMAND: the overview."
     }
   }

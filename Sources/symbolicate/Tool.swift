@@ -22,9 +22,7 @@ enum Tool {
       if options.showsHelp || options.showsVersion || options.command == .help {
         return try describe(options)
       }
-      guard !options.operands.isEmpty else {
-        return usage("no input; name a crash file, a directory, or - for standard input")
-      }
+      if let problem = problem(of: options) { return usage(problem) }
       // Before the inputs are read, which may take long.
       do throws(UsageError) {
         try ArgumentParser.check(options, hasDirectory: options.operands.contains(where: Inputs.isDirectory))
@@ -41,6 +39,11 @@ enum Tool {
       case .group:
         var command = GroupCommand(options: options, diagnostics: diagnostics, output: output)
         status = try command.run()
+      case .check:
+        var command = CheckCommand(options: options, diagnostics: diagnostics, output: output)
+        status = try command.run()
+      case .store, .storeAdd, .storeList, .storeCollect:
+        status = try keepStore(options, diagnostics, output)
       case .symbolicate, .help:
         var command = SymbolicateCommand(options: options, diagnostics: diagnostics, output: output)
         status = try command.run()
@@ -58,14 +61,45 @@ enum Tool {
     let output = try Output(path: nil)
     if options.showsVersion {
       try output.write("symbolicate \(version)\n")
-    } else if options.command == .help, let name = options.operands.first {
-      guard let command = Command(rawValue: name.description) else { return usage("no command '\(name)'") }
+    } else if options.command == .help, !options.operands.isEmpty {
+      let name = options.operands.map(\.description).joined(separator: " ")
+      guard let command = Command(rawValue: name) else { return usage("no command '\(name)'") }
       try output.write(Help.text(for: command))
     } else {
       try output.write(Help.text(for: options.command == .help && !options.showsHelp ? .symbolicate : options.command))
     }
     try output.finish()
     return .complete
+  }
+
+  /// What a command misses of what it needs; nil where it has all.
+  private static func problem(of options: Options) -> String? {
+    let command = options.command
+    if command == .store { return "'store' is one of 'store add', 'store list' and 'store gc'" }
+    if command.needsStore, options.debugFiles.store == nil {
+      return "no store; name its directory with --store DIR"
+    }
+    if !command.takesOperands, let operand = options.operands.first {
+      return "'\(command.rawValue)' takes no files: '\(operand)'"
+    }
+    guard command.needsOperands, options.operands.isEmpty else { return nil }
+    return command.readsELFFiles
+      ? "no input; name a program, a library, a debug file or a directory of them"
+      : "no input; name a crash file, a directory, or - for standard input"
+  }
+
+  private static func keepStore(_ options: Options, _ diagnostics: Diagnostics, _ output: Output)
+    throws(Output.Failure) -> ExitStatus
+  {
+    guard let store = options.debugFiles.store else { return .usage }
+    switch options.command {
+    case .storeAdd:
+      return try StoreAddCommand(options: options, store: store, diagnostics: diagnostics, output: output).run()
+    case .storeList:
+      return try StoreListCommand(options: options, store: store, diagnostics: diagnostics, output: output).run()
+    default:
+      return try StoreCollectCommand(options: options, store: store, diagnostics: diagnostics, output: output).run()
+    }
   }
 
   private static func usage(_ message: String) -> ExitStatus {
