@@ -44,7 +44,7 @@ struct DebugDirectoryIndex {
 
   private mutating func add(_ path: FilePath, name: [UInt8]) {
     guard let file = try? ELFHandle(path: path) else { return }
-    if byName[name, default: []].count < 16 { byName[name, default: []].append(path) }
+    byName[name, default: []].append(path)
     if let id = file.buildID, byBuildID[id] == nil { byBuildID[id] = path }
   }
 }

@@ -42,6 +42,13 @@ enum DebugInformationEntry {
     return dwarf_formstring(&attribute).map { String(cString: $0) }
   }
 
+  /// A string that names a file, which need not be text.
+  static func bytes(_ die: inout Dwarf_Die, _ code: Int) -> [UInt8]? {
+    var attribute = Dwarf_Attribute()
+    guard dwarf_attr(&die, UInt32(code), &attribute) != nil, let text = dwarf_formstring(&attribute) else { return nil }
+    return Array(UnsafeRawBufferPointer(start: text, count: strlen(text)))
+  }
+
   private static func number(_ attribute: inout Dwarf_Attribute) -> Int? {
     var value: Dwarf_Word = 0
     return dwarf_formudata(&attribute, &value) == 0 ? Int(exactly: value) : nil
