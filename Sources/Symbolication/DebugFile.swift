@@ -29,11 +29,8 @@ public final class DebugFile {
   public let firstVirtualAddress: UInt64
   /// Where the file says its debug information is (`.gnu_debuglink`).
   public let debugLink: DebugLink?
-  /// Where the file says the part of its debug information is that it shares with others (`.gnu_debugaltlink`, or
-  /// `.debug_sup`).
+  /// Where the file says the part of its debug information is that it shares with others (`.gnu_debugaltlink`).
   public let alternateLink: AlternateLink?
-  /// The id by which others refer to this file as the one with the part that they share, where that is not its build id.
-  let supplementaryID: BuildID?
 
   /// A `.gnu_debuglink`.
   public struct DebugLink: Hashable, Sendable {
@@ -91,7 +88,7 @@ public final class DebugFile {
     debugLink = dwelf_elf_gnu_debuglink(handle.elf, &checksum).map {
       DebugLink(name: String(cString: $0), checksum: checksum)
     }
-    (alternateLink, supplementaryID) = Self.alternateLink(in: sections)
+    alternateLink = Self.alternateLink(in: sections)
   }
 
   /// Where the files that this one refers to are looked for. To be set before the debug information is asked for.
@@ -215,6 +212,14 @@ public final class DebugFile {
   private static func debugInformation(in sections: ELFSections) -> (Bool, String?) {
     guard sections.all.contains(where: { ($0.name == ".debug_info" || $0.name == ".zdebug_info") && $0.hasContents })
     else { return (false, nil) }
+    // DWARF 5's own way to share entries (7.3.6). libdw 0.188 takes a reference to the other file for one to this file, and
+    // so finds any name.
+    if !sections.bytes(".debug_sup").isEmpty {
+      return (
+        false,
+        "it shares debug information by .debug_sup, which libdw reads wrongly; use .gnu_debugaltlink (dwz without -5)"
+      )
+    }
     // The headers only; what the bytes are worth is seen when they are decompressed.
     let problem = DebugSections.problem(in: sections)
     return (problem == nil, problem)
@@ -241,21 +246,10 @@ public final class DebugFile {
     return segments
   }
 
-  private static func alternateLink(in sections: ELFSections) -> (link: AlternateLink?, ownID: BuildID?) {
+  private static func alternateLink(in sections: ELFSections) -> AlternateLink? {
     let bytes = sections.bytes(".gnu_debugaltlink")
-    if let path = bytes.string(at: 0), let end = bytes.firstIndex(of: 0) {
-      return (AlternateLink(path: path, buildID: BuildID(bytes: bytes[(end + 1)...].prefix(256))), nil)
-    }
-    // DWARF 5 7.3.6: version, whether this is the shared file, the name of the shared file, its id.
-    var cursor = ByteCursor(sections.bytes(".debug_sup"))
-    guard cursor.u16() == 5 else { return (nil, nil) }
-    let isSupplementary = cursor.u8() != 0
-    let name = cursor.skipString()
-    let length = cursor.uleb()
-    guard !cursor.failed, length <= 256, Int(length) <= cursor.end - cursor.offset else { return (nil, nil) }
-    let id = BuildID(bytes: cursor.bytes[cursor.offset..<cursor.offset + Int(length)])
-    if isSupplementary { return (nil, id) }
-    return (cursor.bytes.string(at: name).map { AlternateLink(path: $0, buildID: id) }, nil)
+    guard let path = bytes.string(at: 0), let end = bytes.firstIndex(of: 0) else { return nil }
+    return AlternateLink(path: path, buildID: BuildID(bytes: bytes[(end + 1)...].prefix(256)))
   }
 }
 

@@ -15,9 +15,9 @@ private import Glibc
 ///
 /// With a `sysroot`, 3 to 5 lie below it, and symbolic links in it are followed as in a process whose root it is.
 ///
-/// What a debug file refers to is looked for in the same places: the file that it shares entries with (`.gnu_debugaltlink`,
-/// `.debug_sup`) by its build id and at the link's path, split units (`.dwo`, `.dwp`) by their ids, where the compiler left
-/// them, beside the file, and in the files and directories that were given.
+/// What a debug file refers to is looked for in the same places: the file that it shares entries with (`.gnu_debugaltlink`)
+/// by its build id and at the link's path, split units (`.dwo`, `.dwp`) by their ids, where the compiler left them, beside
+/// the file, and in the files and directories that were given.
 ///
 /// A file counts only if its build id is the image's. One with another build id is never used, and the result names it.
 /// No server is asked unless `servers` is given: libdw's own search would ask one wherever `DEBUGINFOD_URLS` is set, so it is
@@ -203,8 +203,8 @@ public final class DebugFileSearch {
     found.searched.append("\(directory) and what is below it")
     if found.isComplete { return }
     let index = directories.index(of: directory)
-    if let path = index.byBuildID[id] {
-      found.consider(path, isListed: false)
+    if let paths = index.byBuildID[id] {
+      for path in paths { found.consider(path, isListed: false) }
     } else {
       // Only to say which other builds are there; of a name that is all over a tree, a few do.
       for path in ((index.byName[Array(name.utf8)] ?? []) + (index.byName[Array((name + ".debug").utf8)] ?? []))

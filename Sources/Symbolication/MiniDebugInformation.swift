@@ -16,25 +16,32 @@ enum MiniDebugInformation {
   private static let maximumMemory: UInt64 = 128 << 20
 
   /// - Parameter compressed: the contents of `.gnu_debugdata`.
-  static func open(_ compressed: UnsafeRawBufferPointer) throws(Failure) -> ELFHandle {
+  static func open(
+    _ compressed: UnsafeRawBufferPointer, maximumSize: Int = maximumSize
+  ) throws(Failure) -> ELFHandle {
     guard let memory = MemoryRegion(byteCount: maximumSize) else {
       throw Failure(reason: "there is not enough memory to decompress .gnu_debugdata")
     }
-    var limit = maximumMemory
-    var read = 0
-    var written = 0
-    let result = lzma_stream_buffer_decode(
-      &limit, 0, nil, compressed.baseAddress?.assumingMemoryBound(to: UInt8.self), &read, compressed.count,
-      memory.bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), &written, memory.bytes.count)
+    var stream = lzma_stream()
+    stream.next_in = compressed.baseAddress?.assumingMemoryBound(to: UInt8.self)
+    stream.avail_in = compressed.count
+    stream.next_out = memory.bytes.baseAddress?.assumingMemoryBound(to: UInt8.self)
+    stream.avail_out = memory.bytes.count
+    defer { lzma_end(&stream) }
+    var result = lzma_stream_decoder(&stream, maximumMemory, 0)
+    // All input and all room are there at once; it comes back early only to say that it has what it needs.
+    while result == LZMA_OK { result = lzma_code(&stream, LZMA_FINISH) }
+    // Not by the error: that for too little room and that for too little input are the same one.
     switch result {
-    case LZMA_OK: break
-    case LZMA_BUF_ERROR where written == memory.bytes.count:
+    case LZMA_STREAM_END: break
+    case LZMA_BUF_ERROR where stream.avail_out == 0:
       throw Failure(reason: ".gnu_debugdata grows to more than \(maximumSize) bytes")
     case LZMA_MEMLIMIT_ERROR:
       throw Failure(reason: ".gnu_debugdata needs more than \(maximumMemory) bytes to be decompressed")
     case LZMA_FORMAT_ERROR: throw Failure(reason: ".gnu_debugdata is not compressed with xz")
     default: throw Failure(reason: ".gnu_debugdata is damaged or cut off")
     }
+    let written = memory.bytes.count - stream.avail_out
     guard let handle = ELFHandle(memory, size: written) else {
       throw Failure(reason: ".gnu_debugdata holds no ELF file")
     }

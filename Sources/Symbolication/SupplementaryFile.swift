@@ -2,8 +2,7 @@ internal import CLibdw
 internal import CrashModel
 private import Glibc
 
-/// The file with entries and strings that several debug files share (`dwz -m`): `.gnu_debugaltlink`, or `.debug_sup` of
-/// DWARF 5.
+/// The file with entries and strings that several debug files share (`dwz -m`, `.gnu_debugaltlink`).
 struct SupplementaryFile {
   let file: DebugFile
 
@@ -23,7 +22,7 @@ struct SupplementaryFile {
       guard !searched.contains(path.description) else { return nil }
       do throws(DebugFileError) {
         let file = try DebugFile(path: path)
-        if file.buildID == id || file.supplementaryID == id { return file }
+        if file.buildID == id { return file }
         let found = file.buildID.map { "has build id \($0)" } ?? "has no build id"
         searched.append("\(path) (\(found))")
       } catch {
@@ -42,9 +41,11 @@ struct SupplementaryFile {
       }
     }
     for directory in search.directories.paths {
-      if let path = search.directories.index(of: directory).byBuildID[id], let file = consider(path) {
-        self.file = file
-        return
+      for path in search.directories.index(of: directory).byBuildID[id] ?? [] {
+        if let file = consider(path) {
+          self.file = file
+          return
+        }
       }
     }
     if let servers = search.servers {
