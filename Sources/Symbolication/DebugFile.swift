@@ -174,10 +174,11 @@ public final class DebugFile {
   }
 
   /// Reads `.gnu_debugdata`, where it decides.
-  private(set) lazy var symbolCompleteness: SymbolCompleteness =
-    if hasSymbolTable { .full } else if miniDebugInformation != nil { .mini } else if hasDynamicSymbols { .dynamic } else {
-      .none
-    }
+  private(set) lazy var symbolCompleteness: SymbolCompleteness = {
+    if hasSymbolTable { return .full }
+    if miniDebugInformation != nil { return .mini }
+    return hasDynamicSymbols ? .dynamic : .none
+  }()
 
   /// The functions that the file's symbol table names.
   private(set) lazy var symbols = SymbolTable(of: self)

@@ -28,7 +28,7 @@ public struct ImageSummary: Hashable, Sendable {
     /// read.
     case symbolsOnly(reason: String?)
     /// Only the functions that other files may call (`.dynsym`), as `strip` leaves them: those that the program calls
-    /// itself have no name. `reason` as above.
+    /// itself have no name. `reason` as above, and of compressed symbols that cannot be read.
     case dynamicSymbolsOnly(reason: String?)
     /// No file; where was looked.
     case notFound(places: [String])
@@ -46,6 +46,7 @@ extension FoundDebugFiles {
   var status: ImageSummary.Status {
     if debugInformation != nil { return .debugInformation }
     var problem: String?
+    var symbolProblem: String?
     var unreadable: (path: String, reason: String)?
     var mismatch: (path: String, found: BuildID?)?
     for refusal in refusals {
@@ -53,12 +54,13 @@ extension FoundDebugFiles {
       case .debugInformation(let text): problem = problem ?? "\(refusal.path): \(text)"
       case .unreadable(let error): unreadable = unreadable ?? (refusal.path, error.reason)
       case .buildID(_, let found): mismatch = mismatch ?? (refusal.path, found)
-      case .checksum, .symbols: break
+      case .symbols(let text): symbolProblem = symbolProblem ?? "\(refusal.path): \(text)"
+      case .checksum: break
       }
     }
     if let symbols {
       return symbols.symbolCompleteness >= .mini
-        ? .symbolsOnly(reason: problem) : .dynamicSymbolsOnly(reason: problem)
+        ? .symbolsOnly(reason: problem) : .dynamicSymbolsOnly(reason: problem ?? symbolProblem)
     }
     if let mismatch { return .buildIDMismatch(path: mismatch.path, found: mismatch.found) }
     if let unreadable { return .unreadable(path: unreadable.path, reason: unreadable.reason) }

@@ -38,7 +38,8 @@ final class SplitUnitSearch {
   var problem: String? {
     guard let (name, searched) = firstMissing else { return nil }
     let units = missing.count == 1 ? "1 unit" : "\(missing.count) units"
-    return (problems
+    return
+      (problems
       + [
         "the functions of \(units) lie in split debug files that were not found (\(name)); their frames have lines and "
           + "no inlined functions; looked in \(searched.joined(separator: ", "))"

@@ -59,7 +59,8 @@ struct SupplementaryFile {
       }
     }
     throw Failure(
-      reason: "it shares debug information with \(link.path) (build id \(id)), which was not found; names that stand only "
+      reason:
+        "it shares debug information with \(link.path) (build id \(id)), which was not found; names that stand only "
         + "there are missing; looked in \(searched.joined(separator: ", "))")
   }
 

@@ -24,21 +24,22 @@ struct UnitContents {
   let rangesBase: Int
   private let dwarf: OpaquePointer
 
-  /// - Returns: nil where the unit is damaged or of an unknown version, or its other half was not found.
+  /// - Returns: nil where the unit is damaged or of an unknown version.
   init?(_ unit: UnitMap.Unit, sections: ELFSections, splitUnits: SplitUnitSearch) {
     var die = unit.die
     guard let cu = die.cu, let dwarf = dwarf_cu_getdwarf(cu) else { return nil }
     self.dwarf = dwarf
     let unitHeader: UnitHeader
     let abbreviationBytes: UnsafeRawBufferPointer
-    if unit.isSkeleton {
-      // Only reached for a unit that has addresses, and so never for a clang module.
-      guard let skeleton = SplitUnitSearch.Skeleton(unit), let split = splitUnits.unit(of: skeleton) else { return nil }
+    // Only reached for a unit that has addresses, and so never for a clang module.
+    if unit.isSkeleton, let skeleton = SplitUnitSearch.Skeleton(unit), let split = splitUnits.unit(of: skeleton) {
       self.split = split
       unitHeader = split.header
       info = split.sections.info
       abbreviationBytes = split.sections.abbreviations
     } else {
+      // Without its other half a skeleton is all there is. clang can put the inlined functions of a unit there as well
+      // (`-fsplit-dwarf-inlining`).
       split = nil
       info = sections.bytes(".debug_info")
       let start = dwarf_dieoffset(&die) &- dwarf_cuoffset(&die)

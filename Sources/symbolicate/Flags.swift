@@ -62,7 +62,8 @@ struct Flag: Sendable {
     },
     Flag(
       name: "debuginfod", short: nil, value: .path("URL"),
-      summary: "ask this debuginfod server for what is not found here (default: those in DEBUGINFOD_URLS); may be repeated",
+      summary:
+        "ask this debuginfod server for what is not found here (default: DEBUGINFOD_URLS); may be repeated",
       commands: both
     ) {
       $0.debuginfodURLs.append($1.text)

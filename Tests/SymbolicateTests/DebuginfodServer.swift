@@ -15,9 +15,9 @@ final class DebuginfodServer {
 
   /// - Parameters:
   ///   - directory: with the files to serve.
-  ///   - buildID: of one of them; the server counts as ready when it has it.
+  ///   - buildID: of one of them; the server counts as ready when it has it, as a file of this kind.
   ///   - log: where it notes what it was asked.
-  init(serving directory: String, until buildID: String, log: String) throws {
+  init(serving directory: String, until buildID: String, kind: String = "debuginfo", log: String) throws {
     guard let path = Self.path else { throw ChildProcess.LaunchFailure(description: "debuginfod is not installed") }
     self.log = log
     // Between here and the server's start another process may take the port; then the next one is tried.
@@ -28,7 +28,7 @@ final class DebuginfodServer {
       let running = try ChildProcess(
         ["/bin/sh", "-c", command, path, "\(port)", directory, log], environment: ["HOME": directory + "/no-home"]
       ).start()
-      if Self.waits(for: running, port: port, buildID: buildID) {
+      if Self.waits(for: running, port: port, path: "/buildid/\(buildID)/\(kind)") {
         (self.port, self.running) = (port, running)
         url = "http://127.0.0.1:\(port)"
         return
@@ -59,12 +59,12 @@ final class DebuginfodServer {
   private static func text(_ log: String) -> String { String(decoding: contents(of: log) ?? [], as: UTF8.self) }
 
   /// Asks until the server has scanned its directory; false when it has ended.
-  private static func waits(for running: ChildProcess.Running, port: UInt16, buildID: String) -> Bool {
+  private static func waits(for running: ChildProcess.Running, port: UInt16, path: String) -> Bool {
     while true {
       // One that has ended is a zombie until it is waited for, and still takes this signal.
       let state = String(decoding: contents(of: "/proc/\(running.processID)/stat") ?? [], as: UTF8.self)
       guard let behind = state.lastIndex(of: ")"), !state[behind...].hasPrefix(") Z") else { return false }
-      if Loopback.get("/buildid/\(buildID)/debuginfo", port: port)?.hasPrefix("HTTP/1.1 200") == true { return true }
+      if Loopback.get(path, port: port)?.hasPrefix("HTTP/1.1 200") == true { return true }
       // Not to synchronise, which the question does; only to leave the processor to the server.
       usleep(20_000)
     }
@@ -86,7 +86,9 @@ enum Loopback {
         return address.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { UInt16(bigEndian: $0.pointee.sin_port) }
       }
     }
-    guard let port else { throw ChildProcess.LaunchFailure(description: "no port: \(String(cString: strerror(errno)))") }
+    guard let port else {
+      throw ChildProcess.LaunchFailure(description: "no port: \(String(cString: strerror(errno)))")
+    }
     return (port, descriptor)
   }
 

@@ -95,7 +95,9 @@ struct DebuginfodTests {
   private func isNamed(_ outcome: ChildProcess.Outcome, sourceLocation: SourceLocation = #_sourceLocation) {
     #expect(outcome.status == .exited(0), "\(outcome.errorText)", sourceLocation: sourceLocation)
     #expect(outcome.text.contains(#""function":"inner""#), sourceLocation: sourceLocation)
-    #expect(outcome.text.contains(#"program.c""#) && outcome.text.contains(#""declaration_line":2"#), sourceLocation: sourceLocation)
+    #expect(
+      outcome.text.contains(#"program.c""#) && outcome.text.contains(#""declaration_line":2"#),
+      sourceLocation: sourceLocation)
   }
 
   private func isUnnamed(_ outcome: ChildProcess.Outcome, sourceLocation: SourceLocation = #_sourceLocation) {
@@ -132,6 +134,26 @@ struct DebuginfodTests {
     }
   }
 
+  /// A library that was built without `-g`: the server has its symbols, and this machine has no file at all.
+  @Test func programWithoutDebugInformation() throws {
+    let program = try Program()
+    try FileManager.default.removeItem(atPath: program.served + "/program.debug")
+    try Program.run(
+      ["/usr/bin/gcc", "-O1", "-Wl,--build-id", "-o", program.served + "/program", program.folder.path + "/program.c"])
+    let notes = try Program.run(["/usr/bin/env", "readelf", "-n", program.served + "/program"])
+    let id = String(
+      try #require(notes.split(separator: "\n").first { $0.contains("Build ID:") }?.split(separator: " ").last))
+    let server = try DebuginfodServer(
+      serving: program.served, until: id, kind: "executable", log: program.folder.path + "/log")
+    var report = program.report
+    report.images[0].path = "/nowhere/program"
+    report.images[0].buildID = BuildID(id)
+    let outcome = try program.symbolicate(urls: server.url, reports: [report])
+    #expect(outcome.status == .exited(0), "\(outcome.errorText)")
+    #expect(outcome.text.contains(#""function":"inner""#))
+    #expect(server.requests(for: id) == 2)
+  }
+
   @Test func onlyWhenAsked() throws {
     let program = try Program()
     let server = try program.server()
@@ -158,7 +180,9 @@ struct DebuginfodTests {
     report.images[0].path = "/nowhere/program"
     let outcome = try program.symbolicate(urls: server.url, reports: [report])
     isUnnamed(outcome)
-    #expect(outcome.errorText.contains("debuginfod \(server.url) (has no executable of build id ffff"), "\(outcome.errorText)")
+    #expect(
+      outcome.errorText.contains("debuginfod \(server.url) (has no executable of build id ffff"), "\(outcome.errorText)"
+    )
   }
 
   @Test func nobodyListens() throws {

@@ -81,7 +81,9 @@ import Testing
     return start..<start + Int(section.header.sh_size)
   }
 
-  private func expectReason(_ program: InlinedProgram, _ file: String, _ part: String, sourceLocation: SourceLocation = #_sourceLocation) throws {
+  private func expectReason(
+    _ program: InlinedProgram, _ file: String, _ part: String, sourceLocation: SourceLocation = #_sourceLocation
+  ) throws {
     let image = try program.image(program.workshop.file(file))
     let result = try program.symbolicated(InlinedProgram.search(), image: image)
     guard case .symbolsOnly(let reason?) = result.images[0].status else {
@@ -170,7 +172,7 @@ import Testing
     }.filter { !$0.isEmpty }
     var random = SeededGenerator(seed: 31_337)
     var reasons: Set<String> = []
-    for _ in 0..<300 {
+    for _ in 0..<120 {
       var damaged = bytes
       let place = try #require(places.randomElement(using: &random))
       for _ in 0..<Int.random(in: 1...4, using: &random) {

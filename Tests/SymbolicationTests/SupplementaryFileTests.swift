@@ -143,7 +143,7 @@ import Testing
     let program = try program()
     let bytes = try program.workshop.bytes("shared")
     var random = SeededGenerator(seed: 4_711)
-    for round in 0..<150 {
+    for round in 0..<90 {
       var damaged = bytes
       if round % 3 == 0 {
         damaged.removeLast(Int.random(in: 1..<bytes.count, using: &random))

@@ -18,7 +18,9 @@ import Testing
     return program
   }
 
-  private func image(_ program: InlinedProgram, _ path: String = "/opt/service/app") throws -> Image { try program.image(path) }
+  private func image(_ program: InlinedProgram, _ path: String = "/opt/service/app") throws -> Image {
+    try program.image(path)
+  }
 
   private func search(_ program: InlinedProgram) -> DebugFileSearch {
     DebugFileSearch(sysroot: program.workshop.file("root"))
@@ -108,7 +110,9 @@ import Testing
     #expect(root.path(of: FilePath("/")) == nil)
     #expect(FileSystemRoot(directory: nil).resolve(FilePath("/a/../b")) == FilePath("/a/../b"))
     // A name from a document may hold anything.
-    #expect(root.resolve(FilePath(bytes: [0x2f, 0x61, 0, 0x62])) == FilePath(bytes: Array((workshop.path + "/a").utf8) + [0, 0x62]))
+    #expect(
+      root.resolve(FilePath(bytes: [0x2f, 0x61, 0, 0x62]))
+        == FilePath(bytes: Array((workshop.path + "/a").utf8) + [0, 0x62]))
   }
 
   @Test func missingSysrootIsTold() throws {
