@@ -30,6 +30,14 @@ enum DebugInformationEntry {
     return number(&attribute)
   }
 
+  /// A number of 64 bits that stands for no amount.
+  static func bits(_ die: inout Dwarf_Die, _ code: Int) -> UInt64? {
+    var attribute = Dwarf_Attribute()
+    var value: Dwarf_Word = 0
+    guard dwarf_attr(&die, UInt32(code), &attribute) != nil, dwarf_formudata(&attribute, &value) == 0 else { return nil }
+    return value
+  }
+
   static func number(_ die: inout Dwarf_Die, _ code: Int) -> Int? {
     var attribute = Dwarf_Attribute()
     guard dwarf_attr(&die, UInt32(code), &attribute) != nil else { return nil }

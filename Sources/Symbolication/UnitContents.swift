@@ -103,7 +103,13 @@ extension SplitUnitSearch.Skeleton {
   init?(_ unit: UnitMap.Unit) {
     var die = unit.die
     var id: UInt64 = 0
-    guard dwarf_cu_info(unit.handle, nil, nil, nil, nil, &id, nil, nil) == 0,
+    if unit.version < 5 {
+      guard let found = DebugInformationEntry.bits(&die, DW_AT_GNU_dwo_id) else { return nil }
+      id = found
+    } else if dwarf_cu_info(unit.handle, nil, nil, nil, nil, &id, nil, nil) != 0 {
+      return nil
+    }
+    guard
       let name = DebugInformationEntry.bytes(&die, DW_AT_dwo_name)
         ?? DebugInformationEntry.bytes(&die, DW_AT_GNU_dwo_name), !name.isEmpty
     else { return nil }

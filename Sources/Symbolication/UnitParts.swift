@@ -27,8 +27,8 @@ struct UnitParts {
     self.contents = contents
     var die = unit.die
     program = DebugInformationEntry.number(&die, DW_AT_stmt_list).flatMap { LineProgram(strings, at: $0) }
-    // libdw would look for the other half by itself, to find the language there.
-    let language = unit.isSkeleton ? contents?.split?.language ?? 0 : Int(dwarf_srclang(&die))
+    // Not `dwarf_srclang`, which looks for the other half of a split unit to find it there.
+    let language = contents?.split?.language ?? DebugInformationEntry.number(&die, DW_AT_language) ?? 0
     switch language {
     // The last two are C++17 and C++20, which the header of this libdw does not know.
     case DW_LANG_C_plus_plus, DW_LANG_C_plus_plus_03, DW_LANG_C_plus_plus_11, DW_LANG_C_plus_plus_14, 0x2a, 0x2b:

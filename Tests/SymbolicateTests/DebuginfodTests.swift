@@ -10,7 +10,7 @@ import Testing
   .enabled(if: access("/usr/bin/gcc", X_OK) == 0, "gcc is not installed"))
 struct DebuginfodTests {
   /// A stripped program, its debug file in a folder of its own, and a report of a crash in it.
-  private struct Program {
+  struct Program {
     let folder: TemporaryDirectory
     let buildID: String
     let report: CrashReport

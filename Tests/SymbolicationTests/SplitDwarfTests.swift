@@ -162,6 +162,7 @@ import Testing
   /// clang can leave the inlined functions in the program as well; then they are named without the other file.
   @Test(arguments: versions) func skeletonsWithInlinedFunctions(version: String) throws {
     let program = try program(.clang, version, flags: ["-fsplit-dwarf-inlining"])
+    program.expectFullNames(try program.symbolicated(InlinedProgram.search()))
     for name in Self.halves { try program.workshop.remove(name) }
     let result = try program.symbolicated(InlinedProgram.search())
     #expect(result.report.names == ["inner", "main", "helper", "check", "sell"])
