@@ -38,6 +38,14 @@ enum DebugInformationEntry {
     return number(&attribute)
   }
 
+  /// A number of 64 bits that stands for no amount.
+  static func bits(_ die: inout Dwarf_Die, _ code: Int) -> UInt64? {
+    var attribute = Dwarf_Attribute()
+    var value: Dwarf_Word = 0
+    guard dwarf_attr(&die, UInt32(code), &attribute) != nil, dwarf_formudata(&attribute, &value) == 0 else { return nil }
+    return value
+  }
+
   static func number(_ die: inout Dwarf_Die, _ code: Int) -> Int? {
     var attribute = Dwarf_Attribute()
     guard dwarf_attr(&die, UInt32(code), &attribute) != nil else { return nil }
@@ -48,6 +56,13 @@ enum DebugInformationEntry {
     var attribute = Dwarf_Attribute()
     guard dwarf_attr(&die, UInt32(code), &attribute) != nil else { return nil }
     return dwarf_formstring(&attribute).map { String(cString: $0) }
+  }
+
+  /// A string that names a file, which need not be text.
+  static func bytes(_ die: inout Dwarf_Die, _ code: Int) -> [UInt8]? {
+    var attribute = Dwarf_Attribute()
+    guard dwarf_attr(&die, UInt32(code), &attribute) != nil, let text = dwarf_formstring(&attribute) else { return nil }
+    return Array(UnsafeRawBufferPointer(start: text, count: strlen(text)))
   }
 
   private static func number(_ attribute: inout Dwarf_Attribute) -> Int? {

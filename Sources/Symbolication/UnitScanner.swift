@@ -149,7 +149,7 @@ struct UnitScanner {
     let isInlined = abbreviation.tag == UInt32(DW_TAG_inlined_subroutine)
     let parent = openFunctions.count - 1
     let inDropped = isInlined && parent >= 0 && openFunctions[parent].isDropped
-    let hasRanges = readRanges(&cursor, at: offset, abbreviation)
+    let hasRanges = readRanges(&cursor, abbreviation)
     let claimed = ranges.count
     if inDropped {
       ranges.removeAll(keepingCapacity: true)
@@ -203,7 +203,7 @@ struct UnitScanner {
   ///
   /// - Returns: whether it has any, be they empty or not.
   private mutating func readRanges(
-    _ cursor: inout ByteCursor, at offset: Int, _ abbreviation: AbbreviationTable.Abbreviation
+    _ cursor: inout ByteCursor, _ abbreviation: AbbreviationTable.Abbreviation
   ) -> Bool {
     ranges.removeAll(keepingCapacity: true)
     origin = nil
@@ -239,9 +239,7 @@ struct UnitScanner {
       }
     }
     if cursor.failed || !hasRanges { return hasRanges }
-    if unit.isSplit {
-      if var die = unit.entry(at: offset) { DebugInformationEntry.forEachRange(of: &die) { ranges.append($0) } }
-    } else if let list {
+    if let list {
       unit.forEachRange(list.value, isIndex: list.isIndex) { ranges.append($0) }
     } else if let low, let high {
       let end = highIsLength ? low &+ high : high

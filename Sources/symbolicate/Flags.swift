@@ -56,6 +56,30 @@ struct Flag: Sendable {
         return !$1.bytes.isEmpty
       },
       Flag(
+        name: "sysroot", short: nil, value: .path("DIR"),
+        summary: "look for images and system debug files below DIR, as of a container's file system, instead of /",
+        commands: both
+      ) {
+        $0.sysroot = $1.path
+        return !$1.bytes.isEmpty
+      },
+      Flag(
+        name: "debuginfod", short: nil, value: .path("URL"),
+        summary:
+          "ask this debuginfod server for what is not found here (default: DEBUGINFOD_URLS); may be repeated",
+        commands: both
+      ) {
+        $0.debuginfodURLs.append($1.text)
+        return $1.text.hasPrefix("http://") || $1.text.hasPrefix("https://")
+      },
+      Flag(
+        name: "no-debuginfod", short: nil, value: .none, summary: "ask no server, whatever DEBUGINFOD_URLS says",
+        commands: both
+      ) { options, _ in
+        options.usesDebuginfod = false
+        return true
+      },
+      Flag(
         name: "cache-dir", short: nil, value: .path("DIR"),
         summary: "where tables made from debug information are kept (default: ~/.cache/symbolicate)", commands: both
       ) {

@@ -31,6 +31,9 @@ struct Options {
   var operands: [FilePath] = []
   var executables: [FilePath] = []
   var debugDirectories: [FilePath] = []
+  var sysroot: FilePath?
+  var debuginfodURLs: [String] = []
+  var usesDebuginfod = true
   var cacheDirectory: FilePath?
   var usesCache = true
   var tables = AddressTables.Use.whenWorthIt

@@ -10,11 +10,13 @@ struct AddressTableBuilder {
   private let symbols: SymbolTable?
   private var contents = AddressTableContents()
 
-  /// - Returns: nil where nothing is known of any address, or the file has more code than a table can hold (4 GiB).
+  /// - Returns: nil where nothing is known of any address, the file has more code than a table can hold (4 GiB), or one that
+  ///   it refers to was not found: the table would be kept, and the other file may turn up.
   static func table(for files: FoundDebugFiles, key: [UInt8]) -> FinishedAddressTable? {
     var builder = AddressTableBuilder(symbols: files.symbols?.symbols)
     let code = (files.debugInformation ?? files.symbols)?.code ?? CodeRanges([])
-    return builder.build(units: files.debugInformation?.units, code: code, key: key)
+    let table = builder.build(units: files.debugInformation?.units, code: code, key: key)
+    return files.debugInformation?.companionProblems.isEmpty == false ? nil : table
   }
 
   private init(symbols: SymbolTable?) { self.symbols = symbols }

@@ -52,7 +52,9 @@ final class SymbolSource {
   /// What building the table will take, in microseconds, by estimate: two Swift programs with 8 and 42 MB of debug
   /// information took 0.06 to 0.08 s for each MB. Symbols have no chains and no lines.
   private lazy var cost: Int = {
-    let debugInformation = files.debugInformation?.sections.bytes(".debug_info", ".zdebug_info").count ?? 0
+    var debugInformation = files.debugInformation?.debugInformationSize ?? 0
+    // The size of a split unit is seen when it is opened; C++ units have about this much.
+    if let split = files.debugInformation?.units?.skeletonCount, split > 0 { debugInformation += split << 17 }
     let symbols = files.symbols?.sections.bytes(".symtab", ".dynsym").count ?? 0
     return debugInformation / 14 + symbols / 80
   }()

@@ -42,7 +42,8 @@ struct UnitTableReader {
 
   private struct Names {
     var function: UInt32
-    var raw: UnsafePointer<CChar>?
+    /// Where the symbol table may have a better one.
+    var raw: String?
     var declarationLine: Int?
     var wantsLinkageName: Bool
   }
@@ -226,14 +227,25 @@ struct UnitTableReader {
     let index = Int(namedEntries.index(of: EntryOffset(value: offset)))
     namesOfNodes[node] = Int32(clamping: index)
     if index < names.count { return names[index] }
-    let found = parts.nameBytes(at: offset)
-    names.append(
-      Names(
+    names.append(readNames(at: offset, &contents))
+    return names[index]
+  }
+
+  private func readNames(at offset: Int, _ contents: inout AddressTableContents) -> Names {
+    if let found = parts.nameBytes(at: offset) {
+      let wantsLinkageName = found.name == nil || parts.isCPlusPlus && !found.isLinkageName
+      return Names(
         function: contents.function(
           name: found.name, declarationLine: found.declarationLine, hasDebugInformation: true),
-        raw: found.name, declarationLine: found.declarationLine,
-        wantsLinkageName: found.name == nil || parts.isCPlusPlus && !found.isLinkageName))
-    return names[index]
+        raw: wantsLinkageName ? found.name.map { String(cString: $0) } : nil, declarationLine: found.declarationLine,
+        wantsLinkageName: wantsLinkageName)
+    }
+    let found = parts.names(at: offset)
+    let raw = found.linkageName ?? found.name
+    return Names(
+      function: contents.function(name: raw, declarationLine: found.declarationLine, hasDebugInformation: true),
+      raw: raw, declarationLine: found.declarationLine,
+      wantsLinkageName: raw == nil || parts.isCPlusPlus && found.linkageName == nil)
   }
 
   /// The function of a node at an address; for code without a node, what the symbol table says.
@@ -247,7 +259,7 @@ struct UnitTableReader {
     guard nodes[node].parent < 0, names.wantsLinkageName, let symbol = symbols?.name(of: address) else {
       return names.function
     }
-    let raw = FoundDebugFiles.completed(names.raw.map { String(cString: $0) }, by: symbol)
+    let raw = FoundDebugFiles.completed(names.raw, by: symbol)
     return contents.function(name: raw, declarationLine: names.declarationLine, hasDebugInformation: true)
   }
 
