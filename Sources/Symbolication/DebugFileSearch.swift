@@ -22,7 +22,16 @@ private import Glibc
 /// for refusal in found.refusals { print(refusal) }
 /// ```
 public final class DebugFileSearch {
-  private let files: [GivenFile]
+  /// Of a process that reads for another one; to be set before anything is asked.
+  var watch: ReadingWatch?
+  private let givenPaths: [FilePath]
+  private lazy var files: [GivenFile] = givenPaths.map { path in
+    do throws(DebugFileError) {
+      return GivenFile(path: path, buildID: try ELFHandle(path: path, watch: watch).buildID, error: nil)
+    } catch {
+      return GivenFile(path: path, buildID: nil, error: error)
+    }
+  }
   private let directories: [FilePath]
   private let systemDirectory: FilePath?
   private let usesImagePaths: Bool
@@ -56,13 +65,7 @@ public final class DebugFileSearch {
     self.directories = directories
     self.systemDirectory = systemDirectory
     self.usesImagePaths = usesImagePaths
-    self.files = files.map { path in
-      do throws(DebugFileError) {
-        return GivenFile(path: path, buildID: try ELFHandle(path: path).buildID, error: nil)
-      } catch {
-        return GivenFile(path: path, buildID: nil, error: error)
-      }
-    }
+    givenPaths = files
   }
 
   /// Given files that cannot be read, which is worth telling whoever gave them.
@@ -84,7 +87,7 @@ public final class DebugFileSearch {
   ///
   /// Opens files and may walk a given directory, once for all images. Never fails: what cannot be used is in the result.
   public func files(for image: Image) -> FoundDebugFiles {
-    var found = Candidates(image: image)
+    var found = Candidates(image: image, watch: watch)
     searchGivenFiles(&found)
     for directory in directories where !found.isComplete { search(directory, &found) }
     // An image without a build id could be any build; only the file that the process itself mapped comes into question.
@@ -125,7 +128,7 @@ public final class DebugFileSearch {
     }
     found.searched.append("\(directory) and what is below it")
     if found.isComplete { return }
-    let index = indexes[directory] ?? DebugDirectoryIndex(directory)
+    let index = indexes[directory] ?? DebugDirectoryIndex(directory, watch: watch)
     indexes[directory] = index
     if let path = index.byBuildID[id] {
       found.consider(path, isListed: false)
@@ -235,6 +238,7 @@ private struct Candidates {
   }
 
   let image: Image
+  private let watch: ReadingWatch?
   var searched: [String] = []
   private var refusals: [FoundDebugFiles.Refusal] = []
   private var debugInformation: DebugFile?
@@ -245,7 +249,10 @@ private struct Candidates {
   private(set) var linkOrigin: DebugFile?
   private var isUnverified = false
 
-  init(image: Image) { self.image = image }
+  init(image: Image, watch: ReadingWatch?) {
+    self.image = image
+    self.watch = watch
+  }
 
   var isComplete: Bool { debugInformation != nil && symbols?.hasSymbolTable == true }
 
@@ -273,7 +280,7 @@ private struct Candidates {
     if isListed { searched.append(path.description) }
     let file: DebugFile
     do throws(DebugFileError) {
-      file = try DebugFile(path: path)
+      file = try DebugFile(path: path, watch: watch)
     } catch {
       if case .cannotOpen(_, let code) = error, code == ENOENT || code == ENOTDIR { return }
       refuse(path, .unreadable(error))
@@ -289,6 +296,9 @@ private struct Candidates {
     case .nothing: isUnverified = true
     }
     if let problem = file.debugInformationProblem { refuse(path, .debugInformation(problem)) }
+    if let problem = file.symbolsProblem {
+      refuse(path, .unreadable(.endedReader(path: path.description, detail: problem + " (its symbols)")))
+    }
     if debugInformation == nil, file.hasDebugInformation {
       if file.dwarf != nil {
         debugInformation = file

@@ -39,7 +39,7 @@ enum DebugInformationEntry {
   static func string(_ die: inout Dwarf_Die, _ code: Int) -> String? {
     var attribute = Dwarf_Attribute()
     guard dwarf_attr(&die, UInt32(code), &attribute) != nil else { return nil }
-    return dwarf_formstring(&attribute).map { String(cString: $0) }
+    return dwarf_formstring(&attribute).map { UnsafeRawBufferPointer.string($0) }
   }
 
   private static func number(_ attribute: inout Dwarf_Attribute) -> Int? {
@@ -50,6 +50,6 @@ enum DebugInformationEntry {
   private static func integrated(_ die: inout Dwarf_Die, _ code: Int) -> String? {
     var attribute = Dwarf_Attribute()
     guard dwarf_attr_integrate(&die, UInt32(code), &attribute) != nil else { return nil }
-    return dwarf_formstring(&attribute).map { String(cString: $0) }
+    return dwarf_formstring(&attribute).map { UnsafeRawBufferPointer.string($0) }
   }
 }

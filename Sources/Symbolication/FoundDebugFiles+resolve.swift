@@ -14,9 +14,54 @@ extension FoundDebugFiles {
   ) -> [ResolvedAddress] {
     if addresses.isEmpty { return [] }
     let functions =
-      table.map { table in
-        addresses.map { table.functions(at: $0, nearestLines: nearestLines) ?? [] }
-      } ?? functions(at: addresses, nearestLines: nearestLines)
+      table?.functions(at: addresses, nearestLines: nearestLines)
+      ?? functions(at: addresses, nearestLines: nearestLines)
+    return ResolvedAddress.named(functions)
+  }
+
+  /// For each address the functions at it, with the linker's names.
+  func functions(at addresses: [UInt64], nearestLines: Bool) -> [[SymbolicatedFunction]] {
+    debugInformation?.handle.willRead(.debugInformation)
+    let answers =
+      debugInformation?.units?.answers(to: addresses, nearestLines: nearestLines)
+      ?? Array(repeating: nil, count: addresses.count)
+    return zip(addresses, answers).map { address, answer in
+      if var answer {
+        if answer.wantsLinkageName { completeOutermost(&answer.functions, at: address) }
+        return answer.functions
+      }
+      return symbol(at: address).map { [SymbolicatedFunction(rawFunction: $0)] } ?? []
+    }
+  }
+
+  private func symbol(at address: UInt64) -> String? {
+    symbols?.handle.willRead(.symbols)
+    return symbols?.symbols.name(of: address)
+  }
+
+  /// Takes the outermost function's name from the symbol table, where the debug information has none or only the
+  /// unqualified one.
+  private func completeOutermost(_ functions: inout [SymbolicatedFunction], at address: UInt64) {
+    guard let last = functions.indices.last, let symbol = symbol(at: address) else { return }
+    functions[last].rawFunction = Self.completed(functions[last].rawFunction, by: symbol)
+  }
+
+  /// The linker's name of a function whose debug information has none, or only the unqualified one.
+  static func completed(_ raw: String?, by symbol: String) -> String {
+    guard let raw else { return symbol }
+    return symbol.hasPrefix("_Z") ? String(FunctionName.withoutCloneSuffix(symbol)) : raw
+  }
+}
+
+extension AddressTable {
+  func functions(at addresses: [UInt64], nearestLines: Bool) -> [[SymbolicatedFunction]] {
+    addresses.map { functions(at: $0, nearestLines: nearestLines) ?? [] }
+  }
+}
+
+extension ResolvedAddress {
+  /// Makes names readable, and takes out what is no function.
+  static func named(_ functions: [[SymbolicatedFunction]]) -> [ResolvedAddress] {
     var displayNames: [String: String] = [:]
     func display(_ raw: String) -> String {
       if let name = displayNames[raw] { return name }
@@ -35,34 +80,6 @@ extension FoundDebugFiles {
     }
   }
 
-  private func functions(at addresses: [UInt64], nearestLines: Bool) -> [[SymbolicatedFunction]] {
-    let answers =
-      debugInformation?.units?.answers(to: addresses, nearestLines: nearestLines)
-      ?? Array(repeating: nil, count: addresses.count)
-    return zip(addresses, answers).map { address, answer in
-      if var answer {
-        if answer.wantsLinkageName { completeOutermost(&answer.functions, at: address) }
-        return answer.functions
-      }
-      return symbols?.symbols.name(of: address).map { [SymbolicatedFunction(rawFunction: $0)] } ?? []
-    }
-  }
-
-  /// Takes the outermost function's name from the symbol table, where the debug information has none or only the
-  /// unqualified one.
-  private func completeOutermost(_ functions: inout [SymbolicatedFunction], at address: UInt64) {
-    guard let last = functions.indices.last, let symbol = symbols?.symbols.name(of: address) else { return }
-    functions[last].rawFunction = Self.completed(functions[last].rawFunction, by: symbol)
-  }
-
-  /// The linker's name of a function whose debug information has none, or only the unqualified one.
-  static func completed(_ raw: String?, by symbol: String) -> String {
-    guard let raw else { return symbol }
-    return symbol.hasPrefix("_Z") ? String(FunctionName.withoutCloneSuffix(symbol)) : raw
-  }
-}
-
-extension ResolvedAddress {
   /// Turns the pseudo-function of a failed check into `runtimeFailure`.
   fileprivate mutating func takeRuntimeFailure() {
     let prefix = FunctionName.runtimeFailurePrefix

@@ -51,6 +51,9 @@ final class UnitReader {
     return answers
   }
 
+  /// Says so to whoever watches.
+  func willRead() { dwarf.file.willRead(.debugInformation) }
+
   /// For each unit, by its number, the code that belongs to it.
   var ownedRanges: [[AddressRange]] {
     var owned = Array(repeating: [AddressRange](), count: map.units.count)
@@ -216,6 +219,6 @@ struct FilePaths {
     guard dwarf_getsrcfiles(&die, &files, &count) == 0, number >= 0, number < count,
       let name = dwarf_filesrc(files, number, nil, nil)
     else { return nil }
-    return SourcePath.join(compilationDirectory: compilationDirectory, directory: nil, name: String(cString: name))
+    return SourcePath.join(compilationDirectory: compilationDirectory, directory: nil, name: UnsafeRawBufferPointer.string(name))
   }
 }

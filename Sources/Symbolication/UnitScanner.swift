@@ -48,8 +48,9 @@ struct FunctionCode {
 ///
 /// Entries are passed by, not kept; memory grows with the functions that are found and the depth of the nesting.
 struct UnitScanner {
-  /// Deeper nesting than compilers make; what lies below is not seen.
-  private static let maximumDepth = 10_000
+  /// Deeper nesting than compilers make; what lies below is not seen. Chains of inlined functions are no longer than that,
+  /// and what follows one from function to function may call itself so often.
+  static let maximumDepth = 2_000
 
   /// A function whose children are being scanned.
   private struct OpenFunction {

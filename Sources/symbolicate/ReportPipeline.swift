@@ -20,9 +20,10 @@ final class ReportPipeline {
   private var given: GivenFiles
 
   init(options: Options) {
-    let search = DebugFileSearch(files: options.executables, directories: options.debugDirectories)
-    given = GivenFiles(search)
-    symbolicator = Symbolicator(search: search, tables: options.addressTables)
+    let (files, directories) = (options.executables, options.debugDirectories)
+    symbolicator = Symbolicator(
+      isolating: { DebugFileSearch(files: files, directories: directories) }, tables: options.addressTables)
+    given = files.isEmpty && directories.isEmpty ? GivenFiles() : GivenFiles(symbolicator)
   }
 
   /// What was given with `--exe` and `--debug-dir` and cannot be used, whatever the reports are.

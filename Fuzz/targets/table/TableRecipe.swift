@@ -118,9 +118,7 @@ struct TableRecipe {
       put(flags & 8 != 0 ? ~ofChecksums : ofChecksums, Layout.Header.checksumOfChecksums, width: 8)
       for step in steps where step.kind == 8 && step.bytes.count > 2 {
         let offset = Int(Self.word(step.bytes, 0, width: 2)) % Layout.headerSize
-        for (index, byte) in step.bytes.dropFirst(2).prefix(Layout.Header.checksum - min(offset, Layout.Header.checksum))
-          .enumerated()
-        { bytes[offset + index] = byte }
+        for (target, byte) in zip(offset..<Layout.headerSize, step.bytes.dropFirst(2)) { bytes[target] = byte }
       }
       let ofHeader = sum(0..<Layout.Header.checksum)
       put(flags & 16 != 0 ? ~ofHeader : ofHeader, Layout.Header.checksum, width: 8)
