@@ -219,6 +219,7 @@ struct FilePaths {
     guard dwarf_getsrcfiles(&die, &files, &count) == 0, number >= 0, number < count,
       let name = dwarf_filesrc(files, number, nil, nil)
     else { return nil }
-    return SourcePath.join(compilationDirectory: compilationDirectory, directory: nil, name: UnsafeRawBufferPointer.string(name))
+    return SourcePath.join(
+      compilationDirectory: compilationDirectory, directory: nil, name: UnsafeRawBufferPointer.string(name))
   }
 }

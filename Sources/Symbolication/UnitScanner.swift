@@ -18,6 +18,9 @@ struct FunctionNode {
   var call: Call
   /// Index of the function that it was inlined into; -1 for one that stands for itself.
   var parent: Int
+  /// Index of the function that stands for itself, at the end of the chain. Where a linker folded functions that are the
+  /// same, the code is that of several; the first one has it, as it has the first lines.
+  var root: Int
   var isInlined: Bool
   var ranges: [AddressRange]
   /// What was inlined directly into it; not noted where all functions are wanted.
@@ -165,7 +168,8 @@ struct UnitScanner {
       let node = node(of: openFunctions.count - 1)
       while index < addresses.count, addresses[index] < range.high {
         // The last one in the order of the file is the innermost: children follow their parents.
-        innermost[index] = node
+        let other = innermost[index]
+        if other < 0 || nodes[other].root == nodes[node].root { innermost[index] = node }
         index += 1
       }
     }
@@ -185,7 +189,8 @@ struct UnitScanner {
       nodes.append(
         FunctionNode(
           offset: openFunctions[current].offset, origin: openFunctions[current].origin,
-          call: openFunctions[current].call, parent: parent, isInlined: openFunctions[current].isInlined, ranges: [],
+          call: openFunctions[current].call, parent: parent, root: parent >= 0 ? nodes[parent].root : nodes.count,
+          isInlined: openFunctions[current].isInlined, ranges: [],
           inlinedRanges: []))
     }
     return openFunctions[index].node

@@ -14,7 +14,8 @@ struct Variants {
   private static func parts(of file: [UInt8]) -> [Range<Int>] {
     func number(_ offset: Int, _ width: Int) -> Int {
       guard offset >= 0, offset + width <= file.count else { return 0 }
-      return Int(truncatingIfNeeded: file[offset..<offset + width].reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
+      let value = file[offset..<offset + width].reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+      return Int(truncatingIfNeeded: value)
     }
     let (table, count, names) = (number(40, 8), number(60, 2), number(62, 2))
     let nameTable = number(table + 64 * names + 24, 8)

@@ -276,7 +276,6 @@ import Testing
 
   /// A line program of `size` operations that do nothing, run once for each of `units` units.
   private func buildSlowFile(_ workshop: Workshop, units: Int, operation: Int, size: Int) throws {
-    let header = "  .long .Lline_end - .Lline_start\n.Lline_start:\n  .value 4\n  .long .Lprogram - .Lheader\n.Lheader:\n"
     try workshop.write(
       "slow.s",
       """
@@ -308,7 +307,12 @@ import Testing
         .endr
         .section .debug_line, "", @progbits
       .Lline:
-      \(header)  .byte 1, 1, 1, 0xfb, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1, 0
+        .long .Lline_end - .Lline_start
+      .Lline_start:
+        .value 4
+        .long .Lprogram - .Lheader
+      .Lheader:
+        .byte 1, 1, 1, 0xfb, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1, 0
         .string "a.c"
         .byte 0, 0, 0, 0
       .Lprogram:

@@ -56,13 +56,14 @@ struct UnitTableReader {
 
   private mutating func readFunctions() {
     var ranges: [(range: AddressRange, owner: Int32)] = []
-    for (index, node) in nodes.enumerated() {
-      // The last one in the order of the file is the innermost, the lowest owner wins.
-      for range in node.ranges { ranges.append((range, Int32(clamping: nodes.count - 1 - index))) }
+    // The last one in the order of the file is the innermost, and of folded functions the first one counts.
+    let order = nodes.indices.sorted { (nodes[$0].root, $1) < (nodes[$1].root, $0) }
+    for (rank, node) in order.enumerated() {
+      for range in nodes[node].ranges { ranges.append((range, Int32(clamping: rank))) }
     }
-    let count = Int32(clamping: nodes.count)
+    // The lowest owner wins.
     functionSegments = RangeOwners(ranges).segments.map {
-      Segment(start: $0.start, index: $0.owner < 0 ? -1 : count - 1 - $0.owner)
+      Segment(start: $0.start, index: $0.owner < 0 ? -1 : Int32(clamping: order[Int($0.owner)]))
     }
   }
 

@@ -315,7 +315,8 @@ extension MessageReader {
       let key = Array(reader.blob())
       let name = reader.text()
       // It becomes the name of a file in the cache.
-      let isName = !name.isEmpty && name.utf8.allSatisfy { (48...57).contains($0) || (97...122).contains($0) || $0 == 45 }
+      let isName =
+        !name.isEmpty && name.utf8.allSatisfy { (48...57).contains($0) || (97...122).contains($0) || $0 == 45 }
       if key.count != 32 || !isName || name.utf8.count > 600 { reader.fail() }
       return AddressTableIdentity(key: key, name: name)
     }

@@ -31,8 +31,10 @@ final class ReadingWatch {
 
     init(_ part: Part, of status: stat) {
       let (device, inode, time) = (status.st_dev, status.st_ino, status.st_mtim)
-      let modified = UInt64(truncatingIfNeeded: time.tv_sec) &* 1_000_000_000 &+ UInt64(truncatingIfNeeded: time.tv_nsec)
-      self.init(device: UInt64(device), inode: UInt64(inode), modified: modified, part: part)
+      let seconds = UInt64(truncatingIfNeeded: time.tv_sec)
+      self.init(
+        device: UInt64(device), inode: UInt64(inode),
+        modified: seconds &* 1_000_000_000 &+ UInt64(truncatingIfNeeded: time.tv_nsec), part: part)
     }
   }
 
