@@ -97,6 +97,7 @@ import Testing
       tool=$!
       while kill -0 $tool 2>/dev/null; do
         reader=$(cat /proc/$tool/task/$tool/children 2>/dev/null)
+        reader=${reader%% *}
         [ -n "$reader" ] || continue
         set -- $(sed 's/.*) //' /proc/$reader/stat 2>/dev/null)
         [ "${12:-0}" -ge 20 ] && kill -SEGV $reader && break
