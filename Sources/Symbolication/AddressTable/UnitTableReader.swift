@@ -57,7 +57,14 @@ struct UnitTableReader {
   private mutating func readFunctions() {
     var ranges: [(range: AddressRange, owner: Int32)] = []
     // The last one in the order of the file is the innermost, and of folded functions the first one counts.
-    let order = nodes.indices.sorted { (nodes[$0].root, $1) < (nodes[$1].root, $0) }
+    var order = [Int](repeating: 0, count: nodes.count)
+    var next = [Int](repeating: 0, count: nodes.count + 1)
+    for node in nodes { next[node.root + 1] += 1 }
+    for root in nodes.indices { next[root + 1] += next[root] }
+    for node in nodes.indices.reversed() {
+      order[next[nodes[node].root]] = node
+      next[nodes[node].root] += 1
+    }
     for (rank, node) in order.enumerated() {
       for range in nodes[node].ranges { ranges.append((range, Int32(clamping: rank))) }
     }
