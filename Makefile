@@ -3,7 +3,7 @@
 # make bench  make demo, then measures and prints the table of docs/figures.md
 # make soak   the tests that crash on purpose, SOAK_RUNS times (50: hours), the first two with all cores busy
 # make oracle the interpreter of call frame information against libunwind, over all that is installed (minutes)
-# make fuzz   the four fuzzers, FUZZ_RUNS executions each (10000000: some hours)
+# make fuzz   the five fuzzers, FUZZ_RUNS executions each (10000000: some hours)
 #
 # SOAK_FLAGS, ORACLE_FLAGS and BENCH_FLAGS are handed on to the scripts, whose first lines list them.
 #

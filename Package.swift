@@ -85,9 +85,15 @@ let package = Package(
       name: "CrashReportingTests",
       dependencies: ["CrashModel", "CrashReporting", "RecordForge", "SpoolRunner", "TestSupport"],
       swiftSettings: swiftSettings),
+    // Changes bytes of a debug file a thousand times and asks each for names, in another process.
+    .executableTarget(
+      name: "HostileFileRunner", dependencies: ["CrashModel", "Symbolication"], path: "Tests/HostileFileRunner",
+      swiftSettings: swiftSettings),
     .testTarget(
       name: "SymbolicationTests",
-      dependencies: ["CLibdw", "CrashModel", "Symbolication", "TestSupport", "symbolize-probe"],
+      dependencies: [
+        "CLibdw", "CrashModel", "HostileFileRunner", "Symbolication", "TestSupport", "symbolize-probe",
+      ],
       swiftSettings: swiftSettings),
     .testTarget(
       name: "CrashFormatsTests", dependencies: ["CrashFormats", "CrashModel", "TestSupport"],

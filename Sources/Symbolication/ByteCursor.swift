@@ -1,3 +1,5 @@
+private import Glibc
+
 /// Reads little-endian values from bytes that nobody vouches for.
 ///
 /// A read past the end gives 0 and sets `failed`; the caller checks once, where an error can be handled. Throwing from
@@ -116,11 +118,20 @@ struct ByteCursor {
 }
 
 extension UnsafeRawBufferPointer {
+  /// Longer than any name or path; what is longer is cut, so that a megabyte without a NUL is not copied for each frame.
+  static let maximumStringLength = 1 << 16
+
   /// The NUL-terminated string at `offset`, with broken UTF-8 repaired; nil where there is none.
   func string(at offset: Int) -> String? {
     guard offset >= 0, offset < count else { return nil }
-    let rest = self[offset...]
-    guard let end = rest.firstIndex(of: 0) else { return nil }
+    let rest = self[offset...].prefix(Self.maximumStringLength)
+    guard let end = rest.firstIndex(of: 0) ?? (rest.endIndex < count ? rest.endIndex : nil) else { return nil }
     return String(decoding: rest[..<end], as: UTF8.self)
+  }
+
+  /// The same of a string of libdw's.
+  static func string(_ text: UnsafePointer<CChar>, limit: Int = maximumStringLength) -> String {
+    let length = strnlen(text, limit)
+    return String(decoding: UnsafeRawBufferPointer(start: text, count: length), as: UTF8.self)
   }
 }

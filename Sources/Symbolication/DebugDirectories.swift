@@ -3,13 +3,15 @@ internal import CrashModel
 /// The directories that were given, each walked at most once, and only if asked.
 final class DebugDirectories {
   let paths: [FilePath]
+  /// Of a process that reads for another one; to be set before anything is asked.
+  var watch: ReadingWatch?
   private var indexes: [FilePath: DebugDirectoryIndex] = [:]
 
   init(_ paths: [FilePath]) { self.paths = paths }
 
   func index(of directory: FilePath) -> DebugDirectoryIndex {
     if let index = indexes[directory] { return index }
-    let index = DebugDirectoryIndex(directory)
+    let index = DebugDirectoryIndex(directory, watch: watch)
     indexes[directory] = index
     return index
   }

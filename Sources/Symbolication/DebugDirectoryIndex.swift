@@ -18,7 +18,7 @@ struct DebugDirectoryIndex {
   /// Directories that could not be read, the first few.
   private(set) var unreadable: [String] = []
 
-  init(_ directory: FilePath) {
+  init(_ directory: FilePath, watch: ReadingWatch? = nil) {
     var visited = 0
     var pending: [(path: FilePath, depth: Int)] = [(directory, 0)]
     while let (path, depth) = pending.popLast() {
@@ -35,7 +35,7 @@ struct DebugDirectoryIndex {
         guard child.withCString({ lstat($0, &status) }) == 0 else { continue }
         switch status.st_mode & S_IFMT {
         case S_IFDIR where depth < Self.maximumDepth: pending.append((child, depth + 1))
-        case S_IFREG, S_IFLNK: add(child, name: name)
+        case S_IFREG, S_IFLNK: add(child, name: name, watch: watch)
         default: break
         }
       }
@@ -43,9 +43,9 @@ struct DebugDirectoryIndex {
     }
   }
 
-  private mutating func add(_ path: FilePath, name: [UInt8]) {
-    guard let file = try? ELFHandle(path: path) else { return }
-    byName[name, default: []].append(path)
+  private mutating func add(_ path: FilePath, name: [UInt8], watch: ReadingWatch? = nil) {
+    guard let file = try? ELFHandle(path: path, watch: watch) else { return }
+    if byName[name, default: []].count < 16 { byName[name, default: []].append(path) }
     if let id = file.buildID, byBuildID[id, default: []].count < 16 { byBuildID[id, default: []].append(path) }
   }
 }

@@ -19,6 +19,8 @@ public final class DebugFile {
   public let hasDebugInformation: Bool
   /// Why DWARF that is there cannot be read; nil where there is none or it can.
   public let debugInformationProblem: String?
+  /// Why the symbols that are there cannot be read; nil where there are none or they can.
+  let symbolsProblem: String?
   /// It has `.symtab`, the full symbol table.
   public let hasSymbolTable: Bool
   /// It has `.dynsym`, the names that the dynamic linker needs.
@@ -56,8 +58,8 @@ public final class DebugFile {
   /// - Throws: `DebugFileError` where the file is not a regular ELF file for x86-64 or aarch64, or is cut off.
   public convenience init(path: String) throws(DebugFileError) { try self.init(path: FilePath(path)) }
 
-  init(path location: FilePath) throws(DebugFileError) {
-    let handle = try ELFHandle(path: location)
+  init(path location: FilePath, watch: ReadingWatch? = nil) throws(DebugFileError) {
+    let handle = try ELFHandle(path: location, watch: watch)
     let path = location.description
     var header = GElf_Ehdr()
     guard gelf_getehdr(handle.elf, &header) != nil else {
@@ -72,10 +74,15 @@ public final class DebugFile {
     self.handle = handle
     self.sections = sections
     buildID = handle.buildID
-    hasSymbolTable = sections.all.contains { $0.header.sh_type == SHT_SYMTAB && $0.hasContents }
-    hasDynamicSymbols = sections.all.contains { $0.header.sh_type == SHT_DYNSYM && $0.hasContents }
-    hasMiniDebugInformation = !sections.bytes(".gnu_debugdata").isEmpty
-    (hasDebugInformation, debugInformationProblem) = Self.debugInformation(in: sections)
+    symbolsProblem = handle.ending(of: .symbols)
+    let hasReadableSymbols = symbolsProblem == nil
+    hasSymbolTable =
+      hasReadableSymbols && sections.all.contains { $0.header.sh_type == SHT_SYMTAB && $0.hasContents }
+    hasDynamicSymbols =
+      hasReadableSymbols && sections.all.contains { $0.header.sh_type == SHT_DYNSYM && $0.hasContents }
+    hasMiniDebugInformation = hasReadableSymbols && !sections.bytes(".gnu_debugdata").isEmpty
+    (hasDebugInformation, debugInformationProblem) =
+      handle.ending(of: .debugInformation).map { (false, $0) } ?? Self.debugInformation(in: sections)
     let segments = Self.loadedSegments(of: handle.elf)
     // The kernel maps whole pages, so that is where the image begins for the process.
     firstVirtualAddress = (segments.map(\.addresses.low).min() ?? 0) & ~4095
@@ -181,7 +188,10 @@ public final class DebugFile {
   }()
 
   /// The functions that the file's symbol table names.
-  private(set) lazy var symbols = SymbolTable(of: self)
+  private(set) lazy var symbols: SymbolTable = {
+    handle.willRead(.symbols)
+    return SymbolTable(of: self)
+  }()
 
   private static func checkArchitecture(_ header: GElf_Ehdr, path: String) throws(DebugFileError) {
     let (wordSize, byteOrder) = withUnsafeBytes(of: header.e_ident) {

@@ -12,6 +12,7 @@ struct DebugFileCandidates {
 
   let image: Image
   private let companions: CompanionSearch
+  private let watch: ReadingWatch?
   var searched: [String] = []
   private var refusals: [FoundDebugFiles.Refusal] = []
   private var debugInformation: DebugFile?
@@ -22,9 +23,10 @@ struct DebugFileCandidates {
   private(set) var linkOrigin: DebugFile?
   private var isUnverified = false
 
-  init(image: Image, companions: CompanionSearch) {
+  init(image: Image, companions: CompanionSearch, watch: ReadingWatch?) {
     self.image = image
     self.companions = companions
+    self.watch = watch
   }
 
   var isComplete: Bool { debugInformation != nil && hasFullSymbols }
@@ -60,7 +62,7 @@ struct DebugFileCandidates {
     if isListed { searched.append(path.description) }
     let file: DebugFile
     do throws(DebugFileError) {
-      file = try DebugFile(path: path)
+      file = try DebugFile(path: path, watch: watch)
     } catch {
       if case .cannotOpen(_, let code) = error, code == ENOENT || code == ENOTDIR { return }
       refuse(path, .unreadable(error))
@@ -77,6 +79,9 @@ struct DebugFileCandidates {
     }
     file.companions = companions
     if let problem = file.debugInformationProblem { refuse(path, .debugInformation(problem)) }
+    if let problem = file.symbolsProblem {
+      refuse(path, .unreadable(.endedReader(path: path.description, detail: problem + " (its symbols)")))
+    }
     if debugInformation == nil, file.hasDebugInformation {
       if file.dwarf != nil {
         debugInformation = file

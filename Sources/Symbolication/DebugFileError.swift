@@ -11,12 +11,14 @@ public enum DebugFileError: Error, Hashable, Sendable, CustomStringConvertible {
   case unsupportedArchitecture(path: String, detail: String)
   /// An ELF file whose parts lie outside of it, or whose headers contradict each other.
   case damaged(path: String, detail: String)
+  /// Reading it ended the process that did so, or took more than it may: `Symbolicator.init(isolating:)`.
+  case endedReader(path: String, detail: String)
 
   /// The path of the file.
   public var path: String {
     switch self {
     case .cannotOpen(let path, _), .notRegular(let path), .empty(let path), .notELF(let path),
-      .unsupportedArchitecture(let path, _), .damaged(let path, _):
+      .unsupportedArchitecture(let path, _), .damaged(let path, _), .endedReader(let path, _):
       path
     }
   }
@@ -31,6 +33,7 @@ public enum DebugFileError: Error, Hashable, Sendable, CustomStringConvertible {
     case .unsupportedArchitecture(_, let detail):
       "is an ELF file for \(detail); only 64-bit x86-64 and aarch64 are read"
     case .damaged(_, let detail): "is a damaged ELF file: \(detail)"
+    case .endedReader(_, let detail): "\(detail); it is not used"
     }
   }
 

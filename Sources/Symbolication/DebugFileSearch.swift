@@ -29,13 +29,21 @@ private import Glibc
 /// for refusal in found.refusals { print(refusal) }
 /// ```
 public final class DebugFileSearch {
-  private let files: [GivenFile]
+  /// Of a process that reads for another one; to be set before anything is asked.
+  var watch: ReadingWatch? {
+    didSet { directories.watch = watch }
+  }
+  private let givenPaths: [FilePath]
+  private lazy var files: [GivenFile] = givenPaths.map { Self.examine($0, watch: watch) }
   private let directories: DebugDirectories
   private let systemDirectory: FilePath?
   private let usesImagePaths: Bool
   private let root: FileSystemRoot
   private let servers: DebuginfodClient?
-  private let companions: CompanionSearch
+  private lazy var companions = CompanionSearch(
+    givenFiles: files.compactMap { file in file.buildID.map { (file.path, $0) } },
+    givenSplitFiles: GivenSplitFiles(files.filter { $0.role == .split }.map(\.path)),
+    directories: directories, systemDirectory: systemDirectory, root: root, servers: servers)
 
   private struct GivenFile {
     var path: FilePath
@@ -79,16 +87,12 @@ public final class DebugFileSearch {
     self.usesImagePaths = usesImagePaths
     self.servers = servers
     root = FileSystemRoot(directory: sysroot)
-    self.files = files.map(Self.examine)
-    companions = CompanionSearch(
-      givenFiles: self.files.compactMap { file in file.buildID.map { (file.path, $0) } },
-      givenSplitFiles: GivenSplitFiles(self.files.filter { $0.role == .split }.map(\.path)),
-      directories: self.directories, systemDirectory: systemDirectory, root: root, servers: servers)
+    givenPaths = files
   }
 
-  private static func examine(_ path: FilePath) -> GivenFile {
+  private static func examine(_ path: FilePath, watch: ReadingWatch?) -> GivenFile {
     do throws(DebugFileError) {
-      let handle = try ELFHandle(path: path)
+      let handle = try ELFHandle(path: path, watch: watch)
       var file = GivenFile(path: path, buildID: handle.buildID)
       if let sections = ELFSections(handle.elf) {
         if SplitFile.isSplit(sections) {
@@ -123,7 +127,7 @@ public final class DebugFileSearch {
   ///
   /// Opens files and may walk a given directory, once for all images. Never fails: what cannot be used is in the result.
   public func files(for image: Image) -> FoundDebugFiles {
-    var found = DebugFileCandidates(image: image, companions: companions(of: image))
+    var found = DebugFileCandidates(image: image, companions: companions(of: image), watch: watch)
     searchGivenFiles(&found)
     for directory in directories.paths where !found.isComplete { search(directory, &found) }
     // An image without a build id could be any build; only the file that the process itself mapped comes into question.

@@ -55,7 +55,7 @@ enum DebugInformationEntry {
   static func string(_ die: inout Dwarf_Die, _ code: Int) -> String? {
     var attribute = Dwarf_Attribute()
     guard dwarf_attr(&die, UInt32(code), &attribute) != nil else { return nil }
-    return dwarf_formstring(&attribute).map { String(cString: $0) }
+    return dwarf_formstring(&attribute).map { UnsafeRawBufferPointer.string($0) }
   }
 
   /// A string that names a file, which need not be text.
@@ -71,7 +71,7 @@ enum DebugInformationEntry {
   }
 
   private static func integrated(_ die: inout Dwarf_Die, _ code: Int) -> String? {
-    integratedBytes(&die, code).map { String(cString: $0) }
+    integratedBytes(&die, code).map { UnsafeRawBufferPointer.string($0) }
   }
 
   /// In the file's mapping, as long as it is open.

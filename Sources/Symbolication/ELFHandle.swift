@@ -14,9 +14,12 @@ final class ELFHandle {
   let size: Int
   /// What one in memory consists of.
   private let memory: MemoryRegion?
+  /// Of a process that reads for another one.
+  let watch: ReadingWatch?
+  private let headers: ReadingWatch.Subject?
 
   /// - Throws: `DebugFileError` for all but a regular file that begins like an ELF file.
-  init(path location: FilePath) throws(DebugFileError) {
+  init(path location: FilePath, watch: ReadingWatch? = nil) throws(DebugFileError) {
     let path = location.description
     guard !location.hasNUL else { throw .cannotOpen(path: path, code: ENOENT) }
     // O_NONBLOCK: the open of a FIFO without a writer would wait for ever. It means nothing to a regular file.
@@ -31,7 +34,10 @@ final class ELFHandle {
       failure = .notRegular(path: path)
     } else if status.st_size == 0 {
       failure = .empty(path: path)
+    } else if let ending = watch?.ending(of: .init(.headers, of: status)) {
+      failure = .endedReader(path: path, detail: ending)
     } else {
+      watch?.begin(.init(.headers, of: status), size: Int(clamping: status.st_size))
       // libelf refuses to do anything before it was asked for its version.
       _ = elf_version(UInt32(EV_CURRENT))
       elf = elf_begin(descriptor, ELF_C_READ_MMAP, nil)
@@ -48,8 +54,10 @@ final class ELFHandle {
     }
     self.elf = elf
     self.descriptor = descriptor
+    self.watch = watch
     size = Int(clamping: status.st_size)
     memory = nil
+    headers = .init(.headers, of: status)
   }
 
   /// An ELF file in memory.
@@ -66,8 +74,27 @@ final class ELFHandle {
     }
     self.elf = elf
     self.memory = memory
+    // What it is read from is watched as a part of the file that it came from.
+    watch = nil
+    headers = nil
     self.size = size
     descriptor = -1
+  }
+
+  private func subject(_ part: ReadingWatch.Part) -> ReadingWatch.Subject? {
+    var subject = headers
+    subject?.part = part
+    return subject
+  }
+
+  /// Says what is read from now on, to whoever watches.
+  func willRead(_ part: ReadingWatch.Part) {
+    if let subject = subject(part) { watch?.begin(subject, size: size) }
+  }
+
+  /// How a process ended that read this part before.
+  func ending(of part: ReadingWatch.Part) -> String? {
+    subject(part).flatMap { watch?.ending(of: $0) }
   }
 
   deinit {
@@ -94,12 +121,15 @@ final class ELFHandle {
 /// Owns libdw's handle, which refers to the ELF handle's memory.
 final class DwarfHandle {
   let dwarf: OpaquePointer
-  private let file: ELFHandle
+  let file: ELFHandle
   /// Of the file that this one shares entries and strings with; kept, as libdw keeps a pointer to it.
   private var supplementary: DwarfHandle?
 
   init?(_ file: ELFHandle) {
+    file.willRead(.debugInformation)
     guard let dwarf = dwarf_begin_elf(file.elf, DWARF_C_READ, nil) else { return nil }
+    // By default it says so and exits with 1, as if that were a result.
+    if file.watch != nil { dwarf_new_oom_handler(dwarf) { _exit(ReaderService.noMemoryCode) } }
     self.dwarf = dwarf
     self.file = file
   }

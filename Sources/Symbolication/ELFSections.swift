@@ -40,8 +40,9 @@ struct ELFSections {
       current = next
       var header = GElf_Shdr()
       guard gelf_getshdr(next, &header) != nil else { return nil }
-      let name = elf_strptr(elf, namesIndex, Int(header.sh_name)).map { String(cString: $0) } ?? ""
-      sections.append(Section(name: name, header: header, handle: next))
+      // Many sections may share one long name.
+      let name = elf_strptr(elf, namesIndex, Int(header.sh_name)).map { UnsafeRawBufferPointer.string($0, limit: 256) }
+      sections.append(Section(name: name ?? "", header: header, handle: next))
     }
     all = sections
   }

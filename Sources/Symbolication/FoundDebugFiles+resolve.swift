@@ -15,21 +15,14 @@ extension FoundDebugFiles {
   ) -> [ResolvedAddress] {
     if addresses.isEmpty { return [] }
     let functions =
-      table.map { table in
-        addresses.map { table.functions(at: $0, nearestLines: nearestLines) ?? [] }
-      } ?? functions(at: addresses, nearestLines: nearestLines)
-    return functions.map { functions in
-      var resolved = ResolvedAddress(functions: functions)
-      resolved.takeRuntimeFailure()
-      for index in resolved.functions.indices {
-        if let raw = resolved.functions[index].rawFunction { resolved.functions[index].function = names[raw] }
-      }
-      resolved.functions.removeAll { $0.rawFunction == nil && $0.file == nil }
-      return resolved
-    }
+      table?.functions(at: addresses, nearestLines: nearestLines)
+      ?? functions(at: addresses, nearestLines: nearestLines)
+    return ResolvedAddress.named(functions, names: &names)
   }
 
-  private func functions(at addresses: [UInt64], nearestLines: Bool) -> [[SymbolicatedFunction]] {
+  /// For each address the functions at it, with the linker's names.
+  func functions(at addresses: [UInt64], nearestLines: Bool) -> [[SymbolicatedFunction]] {
+    debugInformation?.handle.willRead(.debugInformation)
     let answers =
       debugInformation?.units?.answers(to: addresses, nearestLines: nearestLines)
       ?? Array(repeating: nil, count: addresses.count)
@@ -38,14 +31,19 @@ extension FoundDebugFiles {
         if answer.wantsLinkageName { completeOutermost(&answer.functions, at: address) }
         return answer.functions
       }
-      return symbols?.symbols.name(of: address).map { [SymbolicatedFunction(rawFunction: $0)] } ?? []
+      return symbol(at: address).map { [SymbolicatedFunction(rawFunction: $0)] } ?? []
     }
+  }
+
+  private func symbol(at address: UInt64) -> String? {
+    symbols?.handle.willRead(.symbols)
+    return symbols?.symbols.name(of: address)
   }
 
   /// Takes the outermost function's name from the symbol table, where the debug information has none or only the
   /// unqualified one.
   private func completeOutermost(_ functions: inout [SymbolicatedFunction], at address: UInt64) {
-    guard let last = functions.indices.last, let symbol = symbols?.symbols.name(of: address) else { return }
+    guard let last = functions.indices.last, let symbol = symbol(at: address) else { return }
     functions[last].rawFunction = Self.completed(functions[last].rawFunction, by: symbol)
   }
 
@@ -72,7 +70,26 @@ struct DisplayNames {
   }
 }
 
+extension AddressTable {
+  func functions(at addresses: [UInt64], nearestLines: Bool) -> [[SymbolicatedFunction]] {
+    addresses.map { functions(at: $0, nearestLines: nearestLines) ?? [] }
+  }
+}
+
 extension ResolvedAddress {
+  /// Makes names readable, and takes out what is no function.
+  static func named(_ functions: [[SymbolicatedFunction]], names: inout DisplayNames) -> [ResolvedAddress] {
+    return functions.map { functions in
+      var resolved = ResolvedAddress(functions: functions)
+      resolved.takeRuntimeFailure()
+      for index in resolved.functions.indices {
+        if let raw = resolved.functions[index].rawFunction { resolved.functions[index].function = names[raw] }
+      }
+      resolved.functions.removeAll { $0.rawFunction == nil && $0.file == nil }
+      return resolved
+    }
+  }
+
   /// Turns the pseudo-function of a failed check into `runtimeFailure`.
   fileprivate mutating func takeRuntimeFailure() {
     let prefix = FunctionName.runtimeFailurePrefix

@@ -52,7 +52,10 @@ extension FoundDebugFiles {
     for refusal in refusals {
       switch refusal.reason {
       case .debugInformation(let text): problem = problem ?? "\(refusal.path): \(text)"
-      case .unreadable(let error): unreadable = unreadable ?? (refusal.path, error.reason)
+      case .unreadable(let error):
+        unreadable = unreadable ?? (refusal.path, error.reason)
+        // What would otherwise have been read: where other files serve, too, whoever waits for lines must know.
+        if case .endedReader = error { problem = problem ?? error.description }
       case .buildID(_, let found): mismatch = mismatch ?? (refusal.path, found)
       case .symbols(let text): symbolProblem = symbolProblem ?? "\(refusal.path): \(text)"
       case .checksum: break

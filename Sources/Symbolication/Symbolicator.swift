@@ -14,7 +14,7 @@ public final class Symbolicator {
   /// Files stay open for this many images; each has a descriptor and a mapping.
   static let maximumOpenImages = 128
 
-  private let search: DebugFileSearch
+  private let reader: any ImageReader
   private let nearestLines: Bool
   private let tables: AddressTables
   private var found: [ImageKey: SymbolSource] = [:]
@@ -23,6 +23,8 @@ public final class Symbolicator {
   private struct ImageKey: Hashable {
     var path: String
     var buildID: BuildID?
+    /// One that was named to be read.
+    var file: String?
   }
 
   /// - Parameters:
@@ -30,13 +32,52 @@ public final class Symbolicator {
   ///   - nearestLines: whether code that has no line gets the nearest line of its function, marked as approximate. Of the
   ///     calls in optimized Swift code two thirds have none.
   ///   - tables: when to make a file's debug information into a table, and where to keep it.
-  public init(
+  public convenience init(
     search: DebugFileSearch = DebugFileSearch(), nearestLines: Bool = true, tables: AddressTables = AddressTables()
   ) {
-    self.search = search
+    self.init(LocalImageReader(search), nearestLines: nearestLines, tables: tables)
+  }
+
+  /// A symbolicator that reads debug files in a process of its own, forked when the first one is needed.
+  ///
+  /// Files are read by libelf and libdw, in which one that is damaged, or made for that, can crash, never end, or take all
+  /// memory. Then that process ends, the file, or only its debug information, counts as unreadable with the reason, and
+  /// everything else is answered by the next process. Tables are read by this one.
+  ///
+  /// For programs with one thread: after a fork, a lock that another thread held stays locked for ever. With several, every
+  /// file counts as unreadable. The process inherits the program's descriptors, other than 0, 1 and 2.
+  ///
+  /// ```swift
+  /// let symbolicator = Symbolicator(isolating: { DebugFileSearch(directories: ["/srv/untrusted"]) })
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - makeSearch: called in each process that is started; makes the search and asks it nothing.
+  ///   - limits: what reading a file may cost.
+  ///   - nearestLines: as above.
+  ///   - tables: as above.
+  public convenience init(
+    isolating makeSearch: @escaping () -> DebugFileSearch, limits: ReaderLimits = ReaderLimits(),
+    nearestLines: Bool = true, tables: AddressTables = AddressTables()
+  ) {
+    self.init(
+      IsolatedImageReader(limits: limits, makeSearch: makeSearch), nearestLines: nearestLines, tables: tables)
+  }
+
+  private init(_ reader: any ImageReader, nearestLines: Bool, tables: AddressTables) {
+    self.reader = reader
     self.nearestLines = nearestLines
     self.tables = tables
   }
+
+  /// Files that the search was given and that can be read, with their build ids.
+  public var givenFiles: [(path: String, buildID: BuildID?)] { reader.givenFiles }
+
+  /// Files that the search was given and that cannot be read.
+  public var unreadableFiles: [DebugFileError] { reader.unreadableFiles }
+
+  /// Directories that the search was given and that cannot be read.
+  public var unreadableDirectories: [DebugFileError] { reader.unreadableDirectories }
 
   /// Names every frame of the report.
   ///
@@ -61,14 +102,14 @@ public final class Symbolicator {
     for (index, offsets) in addresses.sorted(by: { $0.key < $1.key }) {
       let image = report.images[index]
       let symbols = self.symbols(for: image)
-      let files = symbols.files
       resolved[index] = resolve(offsets, of: image, with: symbols)
+      // Not before: what a file is worth, its reading shows.
+      let findings = symbols.findings
       summaries.append(
         ImageSummary(
-          imageIndex: index, path: image.path, buildID: image.buildID, status: files.status,
-          file: (files.debugInformation ?? files.symbols)?.path, isUnverified: files.isUnverified,
-          frameCount: counts[index] ?? 0, namelessFrameCount: 0, refusals: files.refusals,
-          companionProblems: files.debugInformation?.companionProblems ?? []))
+          imageIndex: index, path: image.path, buildID: image.buildID, status: findings.status, file: findings.file,
+          isUnverified: findings.isUnverified, frameCount: counts[index] ?? 0, namelessFrameCount: 0,
+          refusals: findings.refusals, companionProblems: symbols.companionProblems))
     }
     var nameless: [Int: Int] = [:]
     let statuses = Dictionary(summaries.map { ($0.imageIndex, $0.status) }, uniquingKeysWith: { first, _ in first })
@@ -98,30 +139,17 @@ public final class Symbolicator {
   /// - Returns: one for each address, in their order.
   /// - Throws: `DebugFileError` where the file cannot be read.
   public func symbolize(file path: String, addresses: [UInt64]) throws(DebugFileError) -> [ResolvedAddress] {
-    let file = try DebugFile(path: path)
-    search.adopt(file)
-    // The search takes an image's path for one of another process, and so only if it is absolute.
-    let image = Image(
-      path: RealPath.of(file.location)?.description ?? path, buildID: file.buildID,
-      address: Address(rawValue: 0), size: 0)
-    var symbols = self.symbols(for: image)
-    if symbols.files.debugInformation == nil || symbols.files.symbols == nil {
-      var files = symbols.files
-      if files.debugInformation == nil, file.hasDebugInformation { files.debugInformation = file }
-      if files.symbols == nil, file.symbolCompleteness > .none { files.symbols = file }
-      symbols = SymbolSource(files, tables: tables)
-      found[ImageKey(path: image.path, buildID: image.buildID)] = symbols
-    }
+    let symbols = self.symbols(for: try reader.image(ofFile: path), file: path)
     let sorted = Set(addresses).sorted()
     let resolved = symbols.resolve(sorted, nearestLines: nearestLines)
     return addresses.map { address in resolved[sorted.partitioningIndex { $0 >= address }] }
   }
 
-  private func symbols(for image: Image) -> SymbolSource {
-    let key = ImageKey(path: image.path, buildID: image.buildID)
+  private func symbols(for image: Image, file: String? = nil) -> SymbolSource {
+    let key = ImageKey(path: image.path, buildID: image.buildID, file: file)
     if let symbols = found[key] { return symbols }
     if order.count >= Self.maximumOpenImages { found[order.removeFirst()] = nil }
-    let symbols = SymbolSource(search.files(for: image), tables: tables)
+    let symbols = SymbolSource(reader.answers(for: image, file: file), tables: tables)
     found[key] = symbols
     order.append(key)
     return symbols
@@ -130,11 +158,10 @@ public final class Symbolicator {
   private func resolve(
     _ offsets: Set<UInt64>, of image: Image, with symbols: SymbolSource
   ) -> [UInt64: ResolvedAddress] {
-    let files = symbols.files
     var image = image
     // Logs of other tools do not say where an executable at a fixed address begins; the file does.
-    if image.firstVirtualAddress == 0, let file = files.symbols ?? files.debugInformation {
-      image.firstVirtualAddress = file.firstVirtualAddress
+    if image.firstVirtualAddress == 0, let first = symbols.findings.firstVirtualAddress {
+      image.firstVirtualAddress = first
     }
     let sorted = offsets.sorted()
     // The same distance for all, so the order stays; wrapping around would break it, and no code lies there.

@@ -56,6 +56,9 @@ final class UnitReader {
     return answers
   }
 
+  /// Says so to whoever watches.
+  func willRead() { dwarf.file.willRead(.debugInformation) }
+
   /// For each unit, by its number, the code that belongs to it.
   var ownedRanges: [[AddressRange]] {
     var owned = Array(repeating: [AddressRange](), count: map.units.count)

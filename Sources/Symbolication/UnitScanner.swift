@@ -18,6 +18,9 @@ struct FunctionNode {
   var call: Call
   /// Index of the function that it was inlined into; -1 for one that stands for itself.
   var parent: Int
+  /// Index of the function that stands for itself, at the end of the chain. Where a linker folded functions that are the
+  /// same, the code is that of several; the first one has it, as it has the first lines.
+  var root: Int
   var isInlined: Bool
   /// Its code, in the scanner's `codeOfNodes`. Not an array: most functions have one range, and a program has millions.
   var ranges: Range<Int>
@@ -52,8 +55,9 @@ struct FunctionCode {
 ///
 /// Entries are passed by, not kept; memory grows with the functions that are found and the depth of the nesting.
 struct UnitScanner {
-  /// Deeper nesting than compilers make; what lies below is not seen.
-  private static let maximumDepth = 10_000
+  /// Deeper nesting than compilers make; what lies below is not seen. Chains of inlined functions are no longer than that,
+  /// and what follows one from function to function may call itself so often.
+  static let maximumDepth = 2_000
 
   /// A function whose children are being scanned.
   private struct OpenFunction {
@@ -169,7 +173,8 @@ struct UnitScanner {
       let node = node(of: openFunctions.count - 1)
       while index < addresses.count, addresses[index] < range.high {
         // The last one in the order of the file is the innermost: children follow their parents.
-        innermost[index] = node
+        let other = innermost[index]
+        if other < 0 || nodes[other].root == nodes[node].root { innermost[index] = node }
         index += 1
       }
     }
@@ -193,7 +198,8 @@ struct UnitScanner {
       nodes.append(
         FunctionNode(
           offset: openFunctions[current].offset, origin: openFunctions[current].origin,
-          call: openFunctions[current].call, parent: parent, isInlined: openFunctions[current].isInlined, ranges: 0..<0,
+          call: openFunctions[current].call, parent: parent, root: parent >= 0 ? nodes[parent].root : nodes.count,
+          isInlined: openFunctions[current].isInlined, ranges: 0..<0,
           inlinedRanges: []))
     }
     return openFunctions[index].node

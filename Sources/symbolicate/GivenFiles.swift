@@ -17,11 +17,14 @@ struct GivenFiles {
   private var wanted: [(id: BuildID, name: String)] = []
   private static let wantedLimit = 8
 
-  init(_ search: DebugFileSearch) {
-    unusable = (search.unreadableFiles + search.unreadableDirectories).map {
+  /// None.
+  init() { unusable = [] }
+
+  init(_ symbolicator: Symbolicator) {
+    unusable = (symbolicator.unreadableFiles + symbolicator.unreadableDirectories).map {
       Problem(path: $0.path, message: "\($0.reason); it is not used")
     }
-    for (path, id) in search.givenFiles {
+    for (path, id) in symbolicator.givenFiles {
       if let id {
         unmatched.append((path, id))
       } else {

@@ -28,11 +28,13 @@ final class ReportPipeline {
   private var given: GivenFiles
 
   init(options: Options) {
-    let search = DebugFileSearch(
-      files: options.executables, directories: options.debugDirectories, sysroot: options.sysroot,
-      servers: options.debuginfodServers)
-    given = GivenFiles(search)
-    symbolicator = Symbolicator(search: search, tables: options.addressTables)
+    let (files, directories) = (options.executables, options.debugDirectories)
+    let (sysroot, servers) = (options.sysroot, options.debuginfodServers)
+    symbolicator = Symbolicator(
+      isolating: {
+        DebugFileSearch(files: files, directories: directories, sysroot: sysroot, servers: servers)
+      }, tables: options.addressTables)
+    given = files.isEmpty && directories.isEmpty && sysroot == nil ? GivenFiles() : GivenFiles(symbolicator)
   }
 
   /// What was given with `--exe` and `--debug-dir` and cannot be used, whatever the reports are.

@@ -89,6 +89,10 @@ final class AddressTable {
     while index != Layout.none {
       guard let entry = entry(index), let function = function(entry, nearestLines: nearestLines) else { return nil }
       functions.append(function)
+      guard functions.count <= UnitScanner.maximumDepth else {
+        problem = "a chain of inlined functions in it is longer than any"
+        return nil
+      }
       // A parent stands before its children, so that damage cannot lead in a circle.
       guard entry.parent == Layout.none || entry.parent < index else {
         problem = "its entries are out of order"

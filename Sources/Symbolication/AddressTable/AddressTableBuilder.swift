@@ -30,6 +30,7 @@ struct AddressTableBuilder {
 
   private mutating func build(units: UnitReader?, code: CodeRanges, key: [UInt8]) -> FinishedAddressTable? {
     var pieces: [Piece] = []
+    units?.willRead()
     if let units {
       for (unit, owned) in units.ownedRanges.enumerated() where !owned.isEmpty {
         var reader = UnitTableReader(units.parts(of: unit), symbols: symbols)

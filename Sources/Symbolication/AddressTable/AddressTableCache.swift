@@ -181,6 +181,12 @@ struct AddressTableIdentity: Hashable {
   /// Of the file, without its suffix.
   let name: String
 
+  /// As another process found it.
+  init(key: [UInt8], name: String) {
+    self.key = key
+    self.name = name
+  }
+
   /// - Returns: nil where a file cannot be looked at.
   init?(_ files: FoundDebugFiles) {
     var text: [UInt8] = []

@@ -1,77 +1,65 @@
-private import Glibc
-
 /// The files of one image, and their table once there is one.
 final class SymbolSource {
-  let files: FoundDebugFiles
+  private let answers: any ImageAnswers
   private let tables: AddressTables
-  private lazy var identity = AddressTableIdentity(files)
   private var table: AddressTable?
   private var names = DisplayNames()
+  /// What answers lacked because a file that the debug file refers to was not found, in words.
+  private(set) var companionProblems: [String] = []
   /// Processor time of answers without a table that no other process knows of yet, in microseconds.
   private var spent = 0
   /// The same, of earlier processes.
-  private lazy var spentBefore = identity.flatMap { tables.cache?.spent(for: $0) } ?? 0
+  private lazy var spentBefore = findings.tableIdentity.flatMap { tables.cache?.spent(for: $0) } ?? 0
   /// Once is enough: a batch comes here for every report.
   private var askedCache = false
   /// Nothing to make a table from, or too much for one.
   private var hasNoTable = false
 
-  init(_ files: FoundDebugFiles, tables: AddressTables) {
-    self.files = files
+  init(_ answers: any ImageAnswers, tables: AddressTables) {
+    self.answers = answers
     self.tables = tables
   }
+
+  /// What was found; after `resolve` it may be less than before.
+  var findings: ImageFindings { answers.findings }
 
   /// Names of code addresses, as the files number them: sorted, without repetitions. One for each.
   func resolve(_ addresses: [UInt64], nearestLines: Bool) -> [ResolvedAddress] {
     if let table = tableIfWorthIt() {
-      let resolved = files.resolve(addresses, nearestLines: nearestLines, table: table, names: &names)
-      if table.problem == nil { return resolved }
+      let functions = table.functions(at: addresses, nearestLines: nearestLines)
+      if table.problem == nil { return ResolvedAddress.named(functions, names: &names) }
       // Damaged where nobody had looked before. What it said until then is not believed either.
-      if let identity { tables.cache?.remove(identity) }
+      if let identity = findings.tableIdentity { tables.cache?.remove(identity) }
       self.table = nil
       hasNoTable = true
     }
-    let start = Self.time()
-    let resolved = files.resolve(addresses, nearestLines: nearestLines, names: &names)
-    spent += Self.time() - start
-    return resolved
+    let raw = answers.functions(at: addresses, nearestLines: nearestLines)
+    spent = spent.addingReportingOverflow(raw.time).partialValue
+    companionProblems = raw.companionProblems
+    return ResolvedAddress.named(raw.functions, names: &names)
   }
 
   /// Notes for later processes what answers cost without a table.
   deinit {
-    if tables.use == .whenWorthIt, spent > 0, !hasNoTable, let identity { tables.cache?.addSpent(spent, for: identity) }
+    if tables.use == .whenWorthIt, spent > 0, !hasNoTable, let identity = findings.tableIdentity {
+      tables.cache?.addSpent(spent, for: identity)
+    }
   }
-
-  /// Of this thread's processor time, in microseconds.
-  private static func time() -> Int {
-    var time = timespec()
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
-    return time.tv_sec * 1_000_000 + time.tv_nsec / 1_000
-  }
-
-  /// What building the table will take, in microseconds, by estimate: two Swift programs with 8 and 42 MB of debug
-  /// information took 0.06 to 0.08 s for each MB. Symbols have no chains and no lines.
-  private lazy var cost: Int = {
-    var debugInformation = files.debugInformation?.debugInformationSize ?? 0
-    // The size of a split unit is seen when it is opened; C++ units have about this much.
-    if let split = files.debugInformation?.units?.skeletonCount, split > 0 { debugInformation += split << 17 }
-    let symbols = files.symbols?.sections.bytes(".symtab", ".dynsym").count ?? 0
-    return debugInformation / 14 + symbols / 80
-  }()
 
   private func tableIfWorthIt() -> AddressTable? {
     if let table { return table }
-    guard tables.use != .never, !hasNoTable, files.debugInformation != nil || files.symbols != nil, let identity else {
-      return nil
-    }
+    guard tables.use != .never, !hasNoTable, let identity = findings.tableIdentity else { return nil }
     if !askedCache {
       askedCache = true
       table = tables.cache?.table(for: identity)
-      if table != nil { return table }
+      if table != nil {
+        answers.close()
+        return table
+      }
     }
-    let isWorthIt = tables.use == .always || spent + spentBefore >= max(cost, 1)
+    let isWorthIt = tables.use == .always || spent + spentBefore >= max(findings.tableCost, 1)
     guard isWorthIt else { return nil }
-    guard let finished = AddressTableBuilder.table(for: files, key: identity.key) else {
+    guard let finished = answers.table(key: identity.key) else {
       hasNoTable = true
       return nil
     }
@@ -79,6 +67,7 @@ final class SymbolSource {
     spent = 0
     // Mapped rather than kept, so that the memory is the cache's and the next process finds it warm.
     table = tables.cache?.table(for: identity) ?? Self.inMemory(finished, key: identity.key)
+    answers.close()
     return table
   }
 

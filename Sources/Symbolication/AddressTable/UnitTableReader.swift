@@ -80,13 +80,21 @@ struct UnitTableReader {
 
   private mutating func readFunctions() {
     var ranges: [(range: AddressRange, owner: Int32)] = []
-    for (index, node) in nodes.enumerated() {
-      // The last one in the order of the file is the innermost, the lowest owner wins.
-      for range in codeOfNodes[node.ranges] { ranges.append((range, Int32(clamping: nodes.count - 1 - index))) }
+    // The last one in the order of the file is the innermost, and of folded functions the first one counts.
+    var order = [Int](repeating: 0, count: nodes.count)
+    var next = [Int](repeating: 0, count: nodes.count + 1)
+    for node in nodes { next[node.root + 1] += 1 }
+    for root in nodes.indices { next[root + 1] += next[root] }
+    for node in nodes.indices.reversed() {
+      order[next[nodes[node].root]] = node
+      next[nodes[node].root] += 1
     }
-    let count = Int32(clamping: nodes.count)
+    for (rank, node) in order.enumerated() {
+      for range in codeOfNodes[nodes[node].ranges] { ranges.append((range, Int32(clamping: rank))) }
+    }
+    // The lowest owner wins.
     functionSegments = RangeOwners(ranges).segments.map {
-      Segment(start: $0.start, index: $0.owner < 0 ? -1 : count - 1 - $0.owner)
+      Segment(start: $0.start, index: $0.owner < 0 ? -1 : Int32(clamping: order[Int($0.owner)]))
     }
   }
 
