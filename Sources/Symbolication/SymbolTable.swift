@@ -99,13 +99,15 @@ struct SymbolTable {
     var index = symbols.partitioningIndex { $0.address > address }
     // Symbols with sizes may nest (a local entry point within a function), so one step back is not always enough; eight
     // are more than any nesting seen.
-    for _ in 0..<8 where index > 0 {
+    for step in 0..<8 where index > 0 {
       index -= 1
       let symbol = symbols[index]
       let offset = address &- symbol.address
       // A symbol without a size (assembly) reaches up to the next one, but not into another section: the first stub of
       // `.plt` is not the last function of `.init`.
-      let covers = symbol.size > 0 ? offset < symbol.size : code.range(of: symbol.address)?.contains(address) == true
+      let covers =
+        symbol.size > 0
+        ? offset < symbol.size : step == 0 && code.range(of: symbol.address)?.contains(address) == true
       if covers { return names.string(at: Int(symbol.name)) }
       if symbol.size == 0 { return nil }
     }

@@ -98,16 +98,10 @@ public final class Symbolicator {
   /// - Throws: `DebugFileError` where the file cannot be read.
   public func symbolize(file path: String, addresses: [UInt64]) throws(DebugFileError) -> [ResolvedAddress] {
     let file = try DebugFile(path: path)
-    // The search takes an image's path for one of another process, and so only if it is absolute.
-    let image = Image(
-      path: RealPath.of(file.location)?.description ?? path, buildID: file.buildID,
-      address: Address(rawValue: 0), size: 0)
+    let image = Image(file)
     var symbols = self.symbols(for: image)
-    if symbols.files.debugInformation == nil || symbols.files.symbols == nil {
-      var files = symbols.files
-      if files.debugInformation == nil, file.hasDebugInformation { files.debugInformation = file }
-      if files.symbols == nil, file.hasSymbolTable || file.hasDynamicSymbols { files.symbols = file }
-      symbols = SymbolSource(files, tables: tables)
+    if symbols.files.lacks(file) {
+      symbols = SymbolSource(symbols.files.completed(by: file), tables: tables)
       found[ImageKey(path: image.path, buildID: image.buildID)] = symbols
     }
     let sorted = Set(addresses).sorted()

@@ -1,6 +1,9 @@
 internal import CrashModel
 
 /// One flag of the command line. Parser, help, completion and manual page all come from `Flag.all`.
+///
+/// A name or a letter may mean one thing to one command and another to another (`-f`, which is `addr2line`'s for functions);
+/// to one command it means one.
 struct Flag: Sendable {
   /// Without the two hyphens.
   var name: String
@@ -34,8 +37,16 @@ struct Flag: Sendable {
   }
 
   private static let both: [Command] = [.symbolicate, .group]
+  private static let withAddr: [Command] = both + [.addr]
 
-  static let all: [Flag] = [
+  static let all: [Flag] = ofAddr + ofReports
+
+  /// The flag that a command knows by a word or a letter; one of another command where it knows none.
+  static func first(for command: Command, where isMeant: (Flag) -> Bool) -> Flag? {
+    all.first { isMeant($0) && $0.commands.contains(command) } ?? all.first(where: isMeant)
+  }
+
+  private static let ofReports: [Flag] = [
     Flag(
       name: "exe", short: "e", value: .path("FILE"),
       summary: "a program, library or debug file to use for its build id; may be repeated",
@@ -47,20 +58,20 @@ struct Flag: Sendable {
     Flag(
       name: "debug-dir", short: "d", value: .path("DIR"),
       summary: "a directory to search for debug files, as a .build-id tree and recursively; may be repeated",
-      commands: both
+      commands: withAddr
     ) {
       $0.debugDirectories.append($1.path)
       return !$1.bytes.isEmpty
     },
     Flag(
       name: "cache-dir", short: nil, value: .path("DIR"),
-      summary: "where tables made from debug information are kept (default: ~/.cache/symbolicate)", commands: both
+      summary: "where tables made from debug information are kept (default: ~/.cache/symbolicate)", commands: withAddr
     ) {
       $0.cacheDirectory = $1.path
       return $1.bytes.first == UInt8(ascii: "/")
     },
     Flag(
-      name: "no-cache", short: nil, value: .none, summary: "keep no tables, and use none that are kept", commands: both
+      name: "no-cache", short: nil, value: .none, summary: "keep no tables, and use none that are kept", commands: withAddr
     ) { options, _ in
       options.usesCache = false
       return true
@@ -85,7 +96,7 @@ struct Flag: Sendable {
       name: "output", short: "o", value: .path("FILE"),
       summary:
         "where results go (default: standard output); replaced when all is written, kept if nothing was produced",
-      commands: both
+      commands: withAddr
     ) {
       $0.output = $1.path
       return !$1.bytes.isEmpty
@@ -142,7 +153,7 @@ struct Flag: Sendable {
     },
     Flag(
       name: "strict", short: nil, value: .none, summary: "exit with 2 instead of 1 where results are incomplete",
-      commands: both
+      commands: withAddr
     ) {
       options, _ in
       options.strict = true
@@ -150,7 +161,7 @@ struct Flag: Sendable {
     },
     Flag(
       name: "quiet", short: "q", value: .none, summary: "no messages but errors that leave nothing to show",
-      commands: both
+      commands: withAddr
     ) {
       options, _ in
       options.verbosity = .quiet
@@ -158,7 +169,7 @@ struct Flag: Sendable {
     },
     Flag(
       name: "verbose", short: "v", value: .none, summary: "also say what was skipped",
-      commands: both
+      commands: withAddr
     ) {
       options, _ in
       options.verbosity = .verbose

@@ -41,6 +41,7 @@ struct Options {
   var limit: Int?
   var verbosity = Verbosity.normal
   var strict = false
+  var addr = AddrOptions()
   var showsHelp = false
   var showsVersion = false
   /// The flags that were given and are for one mode only, by name: as they were spelled.
@@ -49,12 +50,13 @@ struct Options {
 
 /// What the tool can be told to do.
 enum Command: String, CaseIterable {
-  case symbolicate, group, help
+  case symbolicate, group, addr, help
 
   var synopsis: [String] {
     switch self {
     case .symbolicate: ["symbolicate [OPTION]... FILE|DIR|-..."]
     case .group: ["symbolicate group [OPTION]... FILE|DIR|-..."]
+    case .addr: ["symbolicate addr [OPTION]... [-e FILE] [ADDRESS]..."]
     case .help: ["symbolicate help [COMMAND]"]
     }
   }
@@ -63,6 +65,7 @@ enum Command: String, CaseIterable {
     switch self {
     case .symbolicate: "name every frame of crash records and reports"
     case .group: "count crashes by bug"
+    case .addr: "name addresses of a file, as addr2line does"
     case .help: "explain a command"
     }
   }
@@ -80,6 +83,14 @@ enum Command: String, CaseIterable {
     case .group:
       """
       Reads what 'symbolicate' reads, names the frames, and adds the reports up by stack hash: one row for each bug.
+      """
+    case .addr:
+      """
+      Prints for each ADDRESS (hexadecimal, with or without 0x) file and line, as addr2line does, and takes its options.
+      Without ADDRESS they are read from standard input, one a line, and answered as they come. Without -e each line has the
+      file as well: IMAGE ADDRESS, a name with spaces in quotes or not, 'CODE ' before it allowed. An address is that of the
+      file, not of a process, and is looked up as it is: of a return address subtract 1 first. Unknown is ??, and ??:0.
+      Debug files are found as for reports.
       """
     case .help: "Without COMMAND: the overview."
     }

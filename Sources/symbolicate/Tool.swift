@@ -22,12 +22,9 @@ enum Tool {
       if options.showsHelp || options.showsVersion || options.command == .help {
         return try describe(options)
       }
-      guard !options.operands.isEmpty else {
-        return usage("no input; name a crash file, a directory, or - for standard input")
-      }
       // Before the inputs are read, which may take long.
       do throws(UsageError) {
-        try ArgumentParser.check(options, hasDirectory: options.operands.contains(where: Inputs.isDirectory))
+        if options.command == .addr { try AddrCommand.check(options) } else { try checkInputs(options) }
       } catch {
         return usage(error.message)
       }
@@ -41,6 +38,9 @@ enum Tool {
       case .group:
         var command = GroupCommand(options: options, diagnostics: diagnostics, output: output)
         status = try command.run()
+      case .addr:
+        var command = AddrCommand(options: options, diagnostics: diagnostics, output: output)
+        status = try command.run()
       case .symbolicate, .help:
         var command = SymbolicateCommand(options: options, diagnostics: diagnostics, output: output)
         status = try command.run()
@@ -52,6 +52,13 @@ enum Tool {
       output.abandon()
       return failure(error, diagnostics)
     }
+  }
+
+  private static func checkInputs(_ options: Options) throws(UsageError) {
+    guard !options.operands.isEmpty else {
+      throw UsageError(message: "no input; name a crash file, a directory, or - for standard input")
+    }
+    try ArgumentParser.check(options, hasDirectory: options.operands.contains(where: Inputs.isDirectory))
   }
 
   private static func describe(_ options: Options) throws(Output.Failure) -> ExitStatus {

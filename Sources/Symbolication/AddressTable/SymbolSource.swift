@@ -25,15 +25,20 @@ final class SymbolSource {
     if let table = tableIfWorthIt() {
       let resolved = files.resolve(addresses, nearestLines: nearestLines, table: table)
       if table.problem == nil { return resolved }
-      // Damaged where nobody had looked before. What it said until then is not believed either.
-      if let identity { tables.cache?.remove(identity) }
-      self.table = nil
-      hasNoTable = true
+      abandonTable()
     }
     let start = Self.time()
     let resolved = files.resolve(addresses, nearestLines: nearestLines)
     spent += Self.time() - start
     return resolved
+  }
+
+  /// For a table that turned out to be damaged where nobody had looked before. What it said until then is not believed
+  /// either; from here on the files answer.
+  func abandonTable() {
+    if let identity { tables.cache?.remove(identity) }
+    table = nil
+    hasNoTable = true
   }
 
   /// Notes for later processes what answers cost without a table.
@@ -56,7 +61,8 @@ final class SymbolSource {
     return debugInformation / 8 + symbols / 80
   }()
 
-  private func tableIfWorthIt() -> AddressTable? {
+  /// The table, if the cache has one or its time has come.
+  func tableIfWorthIt() -> AddressTable? {
     if let table { return table }
     guard tables.use != .never, !hasNoTable, files.debugInformation != nil || files.symbols != nil, let identity else {
       return nil
