@@ -39,7 +39,7 @@ struct AddrCommand {
   private var lookups = 0
 
   /// Queries of a block at most.
-  private static let blockSize = getenv("BS").map { Int(atoi($0)) } ?? 32 << 10
+  private static let blockSize = 32 << 10
   private static let toldBadLines = 10
   private static let bufferSize = 256 << 10
 
