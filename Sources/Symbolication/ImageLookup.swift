@@ -14,7 +14,7 @@ package import CrashModel
 package final class ImageLookup {
   private let source: SymbolSource
   private let nearestLines: Bool
-  private(set) var table: AddressTable?
+  private var table: AddressTable?
 
   /// Answers of the files themselves to the addresses of the last `prepare`.
   private var answers: [UInt64: Answer] = [:]
@@ -49,6 +49,9 @@ package final class ImageLookup {
 
   /// Every address can be asked without `prepare`.
   package var hasTable: Bool { table != nil }
+
+  /// What `fill` asks where there is a table; valid until `abandonTable`, and as long as this lives.
+  package var reader: AddressTableReader? { table?.reader }
 
   /// The table turned out to be damaged. What was filled since it was last known to be whole is not to be believed:
   /// `abandonTable`, `prepare`, and ask again.
@@ -88,7 +91,7 @@ package final class ImageLookup {
   /// - Parameter chain: emptied first; stays empty where nothing is known of the address, and without a table for one that
   ///   `prepare` was not given.
   package func fill(_ chain: inout AddressChain, at address: UInt64) {
-    if let table { return table.fill(&chain, at: address, nearestLines: nearestLines) }
+    if let table { return table.reader.fill(&chain, at: address, nearestLines: nearestLines) }
     chain.removeAll()
     guard let answer = answers[address] else { return }
     for function in answer.functions { chain.appendResolved(function) }

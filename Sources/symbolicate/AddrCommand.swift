@@ -28,6 +28,9 @@ struct AddrCommand {
   /// The queries of the block in this order, so that they lie behind each other when they are looked up.
   private var sorted: [Query] = []
   private var chain = AddressChain()
+  /// Of the block's files, by their index; nil for one without a table.
+  private var readers: [AddressTableReader?] = []
+  private let nearestLines: Bool
   private let readAhead = ReadAhead()
   /// Of one block.
   private var queries: [Query] = []
@@ -47,6 +50,7 @@ struct AddrCommand {
     self.options = options
     self.diagnostics = diagnostics
     self.output = output
+    nearestLines = options.format != .text || options.addr.nearestLines
     images = AskedImages(options: options, diagnostics: diagnostics)
     writer = AddrWriter(options: options)
   }
@@ -93,7 +97,7 @@ struct AddrCommand {
       }
       while let line = input.nextLine() { try add(line) }
       let isReady = input.isReady
-      if queries.count >= Self.blockSize || !isReady || !hasMore { try answer() }
+      if !isReady || !hasMore { try answer() }
       if !hasMore { return true }
       if !isReady {
         try flush()
@@ -123,6 +127,8 @@ struct AddrCommand {
         image = images.add(line.image)
       }
     }
+    // The lines lie in the input's buffer, which is not touched by answers.
+    if queries.count >= Self.blockSize { try answer() }
     if line.problem != .none { note(line.problem, bytes.bytes) }
     queries.append(Query(address: line.address, image: image, problem: line.problem))
   }
@@ -169,6 +175,7 @@ struct AddrCommand {
       buffer.removeAll(behind: start)
       writer = before
       prepare()
+      readers = images.all.map { $0.lookup?.reader }
       if isSorted { lookUpSorted() } else { lookUpInOrder() }
     } while repairTables()
     for query in queries where query.problem == .none && query.image >= 0 {
@@ -191,36 +198,23 @@ struct AddrCommand {
     readAhead(0..<queries.count)
     for (index, query) in queries.enumerated() {
       writer.separate(buffer)
-      let image = image(of: query)
-      answer(query, index, image, image?.lookup, to: buffer)
+      answer(query, index, to: buffer)
     }
   }
 
   private mutating func lookUpSorted() {
     unordered.removeAll()
     places = Array(repeating: 0..<0, count: queries.count)
-    var current: Int32 = -1
-    var image: AskedImage?
-    var lookup: ImageLookup?
     for start in stride(from: 0, to: queries.count, by: ReadAhead.size) {
       let part = start..<min(start + ReadAhead.size, queries.count)
       readAhead(part)
       for position in part {
-        let query = sorted[position]
-        // Of one file after another: a change is rare.
-        if query.image != current {
-          current = query.image
-          image = self.image(of: query)
-          lookup = image?.lookup
-        }
         let before = unordered.count
-        answer(query, order[position], image, lookup, to: unordered)
+        answer(sorted[position], order[position], to: unordered)
         places[order[position]] = before..<unordered.count
       }
     }
   }
-
-  private func image(of query: Query) -> AskedImage? { query.image >= 0 ? images.all[Int(query.image)] : nil }
 
   private mutating func sort() {
     order.sort(count: queries.count) { [queries] index in
@@ -255,35 +249,41 @@ struct AddrCommand {
 
   @inline(__always)
   private func readAhead(_ part: Range<Int>) {
-    var current: Int32 = -1
-    var table: ReadAhead.Table?
-    for position in part {
-      let query = sorted[position]
-      if query.image != current {
-        current = query.image
-        table = current >= 0 ? images.all[Int(current)].lookup.flatMap { ReadAhead.Table($0) } : nil
-      }
-      if let table, query.problem == .none { readAhead.add(query.address, of: table) }
+    for query in sorted[part] where query.image >= 0 && query.problem == .none {
+      if let reader = readers[Int(query.image)] { readAhead.add(query.address, of: reader) }
     }
     readAhead.run()
   }
 
   @inline(__always)
-  private mutating func answer(
-    _ query: Query, _ index: Int, _ image: AskedImage?, _ lookup: ImageLookup?, to buffer: ByteBuffer
-  ) {
-    guard let image, query.problem == .none, let lookup else { return write(query, index, image, to: buffer) }
-    lookup.fill(&chain, at: query.address)
-    if chain.functions.isEmpty { image.nameless &+= 1 }
-    writer.write(query.address, chain, of: image, lookup, input: nil, reason: { image.reason }, to: buffer)
+  private mutating func answer(_ query: Query, _ index: Int, to buffer: ByteBuffer) {
+    if query.image >= 0, query.problem == .none, let reader = readers[Int(query.image)] {
+      reader.fill(&chain, at: query.address, nearestLines: nearestLines)
+      if !chain.functions.isEmpty {
+        writer.write(query.address, chain, of: images, query.image, to: buffer)
+        return
+      }
+    }
+    answerSlowly(query, index, to: buffer)
   }
 
-  /// Without an answer.
+  /// From the files, or with no answer.
   @inline(never)
-  private func write(_ query: Query, _ index: Int, _ image: AskedImage?, to buffer: ByteBuffer) {
-    writer.write(
-      query.address, AddressChain(), of: image, nil, input: inputs[index],
-      reason: { query.problem == .none ? image?.reason ?? "" : Self.reason(for: query.problem) }, to: buffer)
+  private mutating func answerSlowly(_ query: Query, _ index: Int, to buffer: ByteBuffer) {
+    guard query.image >= 0, query.problem == .none else {
+      let image = query.image >= 0 ? images.all[Int(query.image)] : nil
+      return writer.writeNothing(
+        query.address, of: image, input: inputs[index], reason: Self.reason(for: query.problem), to: buffer)
+    }
+    let image = images.all[Int(query.image)]
+    if let lookup = image.lookup {
+      lookup.fill(&chain, at: query.address)
+      if !chain.functions.isEmpty {
+        return writer.write(query.address, chain, of: images, query.image, to: buffer)
+      }
+      image.nameless &+= 1
+    }
+    writer.writeNothing(query.address, of: image, input: nil, reason: image.reason, to: buffer)
   }
 
   private func flush() throws(Output.Failure) {

@@ -14,18 +14,27 @@ struct AddrWriter {
   }
 
   /// - Parameters:
-  ///   - image: nil where the line named none.
-  ///   - lookup: of the image; what filled the chain.
-  ///   - reason: why the chain is empty; asked for only then.
+  ///   - chain: not empty.
+  ///   - image: index of the file in `images`, which are only asked where names are to be demangled.
   @inline(__always)
   func write(
-    _ address: UInt64, _ chain: AddressChain, of image: AskedImage?, _ lookup: ImageLookup?, input: String?,
-    reason: () -> String, to buffer: ByteBuffer
+    _ address: UInt64, _ chain: AddressChain, of images: AskedImages, _ image: Int32, to buffer: ByteBuffer
   ) {
     if format == .text {
-      text(address, chain, lookup, to: buffer)
+      text(address, chain, of: images, image, to: buffer)
     } else {
-      json(address, chain, of: image, lookup, input: input, reason: reason, to: buffer)
+      json(address, chain, of: images.all[Int(image)], input: nil, reason: nil, to: buffer)
+    }
+  }
+
+  /// - Parameter image: nil where the line named none.
+  func writeNothing(_ address: UInt64, of image: AskedImage?, input: String?, reason: String, to buffer: ByteBuffer) {
+    if format == .text {
+      textAddress(address, to: buffer)
+      if options.functions { buffer.append(options.prettyPrint ? "?? " : "??\n") }
+      buffer.append("??:0\n")
+    } else {
+      json(address, nil, of: image, input: input, reason: reason, to: buffer)
     }
   }
 
@@ -44,19 +53,20 @@ struct AddrWriter {
 
   // MARK: Text
 
+  @inline(__always)
+  private func textAddress(_ address: UInt64, to buffer: ByteBuffer) {
+    guard options.addresses else { return }
+    buffer.append(hex: address, digits: 16)
+    buffer.append(options.prettyPrint ? ": " : "\n")
+  }
+
   /// What `addr2line` prints.
   @inline(__always)
-  private func text(_ address: UInt64, _ chain: AddressChain, _ lookup: ImageLookup?, to buffer: ByteBuffer) {
-    if options.addresses {
-      buffer.append(hex: address, digits: 16)
-      buffer.append(options.prettyPrint ? ": " : "\n")
-    }
-    guard !chain.functions.isEmpty, let lookup else {
-      if options.functions { buffer.append(options.prettyPrint ? "?? " : "??\n") }
-      buffer.append("??:0\n")
-      return
-    }
-    for index in chain.functions.indices {
+  private func text(
+    _ address: UInt64, _ chain: AddressChain, of images: AskedImages, _ image: Int32, to buffer: ByteBuffer
+  ) {
+    textAddress(address, to: buffer)
+    for index in 0..<chain.functions.count {
       let function = chain.functions[index]
       if index > 0 {
         if !options.inlines { return }
@@ -64,7 +74,7 @@ struct AddrWriter {
       }
       if options.functions {
         if let name = function.name, !name.isEmpty {
-          put(options.demangle ? lookup.displayName(of: name) : name, to: buffer)
+          put(options.demangle ? images.displayName(of: name, in: image) : name, to: buffer)
         } else {
           buffer.append("??")
         }
@@ -106,8 +116,8 @@ struct AddrWriter {
   // MARK: JSON
 
   private func json(
-    _ address: UInt64, _ chain: AddressChain, of image: AskedImage?, _ lookup: ImageLookup?, input: String?,
-    reason: () -> String, to buffer: ByteBuffer
+    _ address: UInt64, _ chain: AddressChain?, of image: AskedImage?, input: String?, reason: String?,
+    to buffer: ByteBuffer
   ) {
     if let input {
       buffer.append("{\"input\":")
@@ -122,7 +132,7 @@ struct AddrWriter {
       buffer.append(image.jsonPath)
     }
     buffer.append(",\"frames\":[")
-    if let lookup {
+    if let chain, let lookup = image?.lookup {
       for (index, function) in chain.functions.enumerated() {
         buffer.append(index == 0 ? "{" : ",{")
         if let name = function.name {
@@ -152,13 +162,13 @@ struct AddrWriter {
       }
     }
     buffer.append(UInt8(ascii: "]"))
-    if let failure = chain.runtimeFailure {
+    if let failure = chain?.runtimeFailure {
       buffer.append(",\"runtime_failure\":")
       quote(failure, to: buffer)
     }
-    if chain.functions.isEmpty {
+    if let reason {
       buffer.append(",\"reason\":")
-      quote(reason(), to: buffer)
+      quote(reason, to: buffer)
     }
     buffer.append(format == .json ? "}" : "}\n")
   }

@@ -82,6 +82,11 @@ struct AskedImages {
     return index
   }
 
+  @inline(never)
+  func displayName(of name: UnsafeRawBufferPointer, in image: Int32) -> UnsafeRawBufferPointer {
+    all[Int(image)].lookup?.displayName(of: name) ?? name
+  }
+
   /// Closes all files and forgets them.
   mutating func removeAll() {
     tellNameless()
@@ -93,10 +98,10 @@ struct AskedImages {
   /// Says which files lacked names.
   mutating func tellNameless() {
     for image in all where image.isStripped && image.nameless > 0 {
-      let count = image.nameless == 1 ? "1 address" : "\(image.nameless) addresses"
+      let count = image.nameless == 1 ? "1 address in it has" : "\(image.nameless) addresses in it have"
       say(
         image.path,
-        "has no debug information and is stripped, so that \(count) in it have no name; name the file as it was before "
+        "has no debug information and is stripped, so that \(count) no name; name the file as it was before "
           + "strip or its debug file, or its directory with --debug-dir DIR")
     }
   }

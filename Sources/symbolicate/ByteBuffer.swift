@@ -1,7 +1,6 @@
 /// Bytes on their way out, in memory that is used again.
 ///
-/// Not an array of bytes: a hundred million names are copied here, and an append to an array asks each time whether it is
-/// shared and whether it is full.
+/// Not an array of bytes, whose append asks each time whether it is shared.
 final class ByteBuffer {
   private(set) var count = 0
   private var capacity: Int
@@ -99,7 +98,8 @@ final class ByteBuffer {
     count = offset
     repeat {
       offset &-= 1
-      base.storeBytes(of: UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: rest % 10), toByteOffset: offset, as: UInt8.self)
+      let digit = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: rest % 10)
+      base.storeBytes(of: digit, toByteOffset: offset, as: UInt8.self)
       rest /= 10
     } while rest > 0
   }

@@ -2,8 +2,8 @@ internal import CrashModel
 
 /// One flag of the command line. Parser, help, completion and manual page all come from `Flag.all`.
 ///
-/// A name or a letter may mean one thing to one command and another to another (`-f`, which is `addr2line`'s for functions);
-/// to one command it means one.
+/// A name or a letter may mean different things to different commands (`-f`, which is `addr2line`'s for functions), to one
+/// command only one.
 struct Flag: Sendable {
   /// Without the two hyphens.
   var name: String
@@ -71,7 +71,8 @@ struct Flag: Sendable {
       return $1.bytes.first == UInt8(ascii: "/")
     },
     Flag(
-      name: "no-cache", short: nil, value: .none, summary: "keep no tables, and use none that are kept", commands: withAddr
+      name: "no-cache", short: nil, value: .none, summary: "keep no tables, and use none that are kept",
+      commands: withAddr
     ) { options, _ in
       options.usesCache = false
       return true

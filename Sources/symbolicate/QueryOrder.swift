@@ -1,7 +1,7 @@
 /// The order in which queries are looked up: by where their answers lie, so that neighbours read the same memory.
 ///
-/// A radix sort in three passes over 24 bits, 6 ns for each query where a sort by comparison takes ten times as long. Equal
-/// keys keep their order.
+/// A radix sort in three passes over 24 bits: it looks at each query six times, however many there are. Equal keys keep
+/// their order.
 struct QueryOrder {
   /// With fewer there is nothing to win.
   static let minimum = 1_024

@@ -7,7 +7,7 @@ import Testing
 @Suite(.enabled(if: access("/usr/bin/gcc", X_OK) == 0, "gcc is not installed")) struct AddrTests {
   /// As it was before the part that only binutils knows.
   private func withoutDiscriminators(_ text: String) -> String {
-    text.replacing(/ \(discriminator \d+\)/, with: "")
+    text.replacing(#/ \(discriminator \d+\)/#, with: "")
   }
 
   /// Byte for byte, with every combination of the flags, from standard input and from arguments.
@@ -31,7 +31,8 @@ import Testing
       let words = addresses.prefix(20).map { String($0, radix: 16) }
       let expected = try AddrPrograms.run(["/usr/bin/env", "addr2line", "-fie", program] + words)
       #expect(
-        try AddrPrograms.run([SymbolicateTool.path, "addr", "-fie", program] + words) == withoutDiscriminators(expected))
+        try AddrPrograms.run([SymbolicateTool.path, "addr", "-fie", program] + words) == withoutDiscriminators(expected)
+      )
     }
   }
 
@@ -54,7 +55,8 @@ import Testing
     let start = try AddrPrograms.address(of: "_start", in: programs.c)
     // A function without debug information, in an object that has none.
     #expect(
-      try AddrPrograms.run([SymbolicateTool.path, "addr", "-fe", programs.c, String(start, radix: 16)]) == "_start\n??:?\n"
+      try AddrPrograms.run([SymbolicateTool.path, "addr", "-fe", programs.c, String(start, radix: 16)])
+        == "_start\n??:?\n"
     )
     // binutils takes a symbol's file for the place of a function without debug information; there is no such file.
     let register = try AddrPrograms.address(of: "register_tm_clones", in: programs.c)
@@ -85,16 +87,19 @@ import Testing
         """.utf8))
     let program = folder.path + "/store"
     try AddrPrograms.run([
-      "/usr/bin/env", "TMPDIR=\(folder.path)", "swiftc", "-O", "-g", "-module-cache-path", folder.path + "/modules", "-o",
+      "/usr/bin/env", "TMPDIR=\(folder.path)", "swiftc", "-O", "-g", "-module-cache-path", folder.path + "/modules",
+      "-o",
       program, source,
     ])
     let symbols = try AddrPrograms.run(["/usr/bin/env", "nm", program])
-    let name = try #require(symbols.split(separator: "\n").first { $0.contains("4load2idS2i_tF") }?.split(separator: " ").last)
+    let name = try #require(
+      symbols.split(separator: "\n").first { $0.contains("4load2idS2i_tF") }?.split(separator: " ").last)
     let address = try AddrPrograms.address(of: String(name), in: program)
-    let raw = try AddrPrograms.run([SymbolicateTool.path, "addr", "-fe", program, Hex.prefixed(address)])
-    #expect(raw.hasPrefix("\(name)\n\(source):"))
-    let demangled = try AddrPrograms.run([SymbolicateTool.path, "addr", "-fCe", program, Hex.prefixed(address)])
-    #expect(demangled.contains("Store.load(id:)\n\(source):"))
+    let raw = try AddrPrograms.run([SymbolicateTool.path, "addr", "-fie", program, Hex.prefixed(address)])
+    #expect(raw.contains("\(name)\n\(source):"))
+    let demangled = try AddrPrograms.run([SymbolicateTool.path, "addr", "-fiCe", program, Hex.prefixed(address)])
+    #expect(demangled.contains("\nStore.load(id:)\n\(source):"))
+    #expect(!demangled.contains("$s"))
 
     // Code without a line: `?` as addr2line has it, marked where asked for, and never as a line of its own.
     let addresses = try AddrPrograms.addresses(in: program)
@@ -103,7 +108,8 @@ import Testing
       .split(separator: "\n")
     let nearest = try AddrPrograms.run([SymbolicateTool.path, "addr", "--nearest-lines", "-e", program], input: lines)
       .split(separator: "\n")
-    let objects = try objects(try AddrPrograms.run([SymbolicateTool.path, "addr", "--format=ndjson", "-e", program], input: lines))
+    let objects = try objects(
+      try AddrPrograms.run([SymbolicateTool.path, "addr", "--format=ndjson", "-e", program], input: lines))
     #expect(plain.count == addresses.count && nearest.count == addresses.count && objects.count == addresses.count)
     var marked = 0
     var failures = 0
@@ -159,9 +165,10 @@ import Testing
     #expect(outcome.text == expected)
     // Once, though asked for twice.
     #expect(outcome.errorText.split(separator: "\n").filter { $0.contains("missing") }.count == 1)
-    #expect(outcome.errorText.contains("symbolicate: \(missing): No such file or directory\n"))
+    #expect(outcome.errorText.contains("symbolicate: \(missing): no such file\n"))
     #expect(outcome.errorText.contains("standard input, line 10: 'DATA "))
-    #expect(outcome.errorText.contains("line 11: '0x\(total)': no file; name it with --exe FILE or write IMAGE ADDRESS"))
+    #expect(
+      outcome.errorText.contains("line 11: '0x\(total)': no file; name it with --exe FILE or write IMAGE ADDRESS"))
     #expect(outcome.status == .exited(1))
   }
 
@@ -270,7 +277,7 @@ import Testing
     let text = try programs.folder.file("text", Array("no program".utf8))
     for (path, reason) in [
       (programs.folder.path, "is not a regular file"), (text, "is not an ELF file"),
-      (programs.folder.path + "/none", "No such file or directory"),
+      (programs.folder.path + "/none", "no such file"),
     ] {
       let outcome = try SymbolicateTool.run("addr", "-afe", path, "0x12", "13")
       #expect(outcome.text == "0x0000000000000012\n??\n??:0\n0x0000000000000013\n??\n??:0\n")
@@ -282,7 +289,9 @@ import Testing
     let outer = Hex.prefixed(try AddrPrograms.address(of: "outer", in: programs.c))
     let stripped = try SymbolicateTool.run("addr", "-fe", bare, outer)
     #expect(stripped.text == "??\n??:0\n")
-    #expect(stripped.errorText.contains("\(bare): has no debug information and is stripped, so that 1 address in it"))
+    #expect(
+      stripped.errorText.contains(
+        "\(bare): has no debug information and is stripped, so that 1 address in it has no name"))
     #expect(stripped.status == .exited(1))
     #expect(try SymbolicateTool.run("addr", "--strict", "-fe", bare, outer).status == .exited(2))
     #expect(try SymbolicateTool.run("addr", "-qfe", bare, outer).errors.isEmpty)
@@ -292,14 +301,15 @@ import Testing
     #expect(found.status == .exited(0))
     let none = try SymbolicateTool.run("addr", "-fe", programs.c, "-d", programs.folder.path + "/none", outer)
     #expect(none.status == .exited(1))
-    #expect(none.errorText.contains("none: No such file or directory; it is not used"))
+    #expect(none.errorText.contains("none: no such file; it is not used"))
   }
 
   @Test func closedOutput() throws {
     let programs = try AddrPrograms()
     let lines = String(repeating: AddrPrograms.lines([0x1000]), count: 200_000)
     var process = ChildProcess([
-      "/bin/bash", "-c", "\"$0\" addr -fie \"$1\" | head -n 1; echo \"${PIPESTATUS[0]}\"", SymbolicateTool.path, programs.c,
+      "/bin/bash", "-c", "\"$0\" addr -fie \"$1\" | head -n 1; echo \"${PIPESTATUS[0]}\"", SymbolicateTool.path,
+      programs.c,
     ])
     process.input = Array(lines.utf8)
     let outcome = try process.run()
@@ -323,7 +333,8 @@ import Testing
     let programs = try AddrPrograms()
     let addresses = try AddrPrograms.addresses(in: programs.c, functions: ["outer"])
     let lines = AddrPrograms.lines(addresses + [0x10])
-    let text = try AddrPrograms.run([SymbolicateTool.path, "addr", "--format", "ndjson", "-e", programs.c], input: lines)
+    let text = try AddrPrograms.run(
+      [SymbolicateTool.path, "addr", "--format", "ndjson", "-e", programs.c], input: lines)
     let found = try objects(text)
     #expect(found.count == addresses.count + 1)
     #expect(found.map { $0["address"] as? String } == (addresses + [0x10]).map { Hex.prefixed($0) })
@@ -337,7 +348,8 @@ import Testing
     #expect((found.last?["frames"] as? [Any])?.isEmpty == true)
     #expect(found.last?["reason"] as? String == "no function is known there")
     #expect(!text.contains("approximate"))
-    let whole = try AddrPrograms.run([SymbolicateTool.path, "addr", "--format", "json", "-e", programs.c], input: lines)
+    let whole = try AddrPrograms.run(
+      [SymbolicateTool.path, "addr", "--format", "json", "-e", programs.c], input: lines)
     #expect(try array(whole) as NSArray == found as NSArray)
 
     // Both names of a function, whatever -C says.

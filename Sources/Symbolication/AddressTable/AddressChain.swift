@@ -1,7 +1,7 @@
 /// The functions at one address, innermost first, as bytes that stay where they were found.
 ///
 /// What `ResolvedAddress` says, for whoever asks millions of times and only copies names to an output: no `String` is made,
-/// and the memory of one chain serves for the next. The bytes are valid until the `ImageLookup` that filled the chain is
+/// and the memory of one chain serves for the next. A copy shares that memory: it is one chain for one loop. The bytes are valid until the `ImageLookup` that filled the chain is
 /// asked to `prepare` or goes.
 package struct AddressChain {
   package struct Function {
@@ -19,14 +19,25 @@ package struct AddressChain {
     package var approximate: Bool
   }
 
-  package private(set) var functions: [Function] = []
+  /// Plain memory: an array would be asked for each function whether it is shared and whether it is full.
+  private final class Storage {
+    var memory = UnsafeMutableBufferPointer<Function>.allocate(capacity: 64)
+    deinit { memory.deallocate() }
+  }
+
+  private let storage = Storage()
+  private var memory: UnsafeMutableBufferPointer<Function>
+  private var count = 0
   /// What a failed check of the Swift runtime says.
   package private(set) var runtimeFailure: UnsafeRawBufferPointer?
 
-  package init() {}
+  package init() { memory = storage.memory }
 
+  package var functions: UnsafeBufferPointer<Function> { UnsafeBufferPointer(rebasing: memory[..<count]) }
+
+  @inline(__always)
   mutating func removeAll() {
-    functions.removeAll(keepingCapacity: true)
+    count = 0
     runtimeFailure = nil
   }
 
@@ -38,11 +49,26 @@ package struct AddressChain {
       return
     }
     if function.name == nil, function.file == nil { return }
-    functions.append(function)
+    appendResolved(function)
   }
 
   /// A function that went through `FoundDebugFiles.resolve`.
-  mutating func appendResolved(_ function: Function) { functions.append(function) }
+  @inline(__always)
+  mutating func appendResolved(_ function: Function) {
+    if count == memory.count { grow() }
+    memory.initializeElement(at: count, to: function)
+    count &+= 1
+  }
+
+  @inline(never)
+  private mutating func grow() {
+    let larger = UnsafeMutableBufferPointer<Function>.allocate(capacity: memory.count * 2)
+    _ = larger.update(fromContentsOf: memory)
+    storage.memory.deallocate()
+    storage.memory = larger
+    memory = larger
+  }
+
   mutating func setRuntimeFailure(_ text: UnsafeRawBufferPointer?) { runtimeFailure = text }
 
   @inline(__always)

@@ -1,18 +1,21 @@
 /// Reads what the answers to many addresses will read, all of them step by step, before they are asked one by one.
 ///
 /// An answer is a chain of some ten loads of which each needs the one before, spread over tables that together are larger
-/// than any cache: waiting for memory is three quarters of its time. The same step of many answers needs nothing of each
+/// than any cache: most of its time goes into waiting for memory. The same step of many answers needs nothing of each
 /// other, so the processor waits for all of them at once. What is read here is not believed and not kept; indices are
 /// checked against their sections, that is all.
 package final class ReadAhead {
   private struct Step {
-    var map: AddressTable.Map
-    var bytes: UnsafeRawBufferPointer
+    var reader: AddressTableReader
     var address: UInt64
     /// Of the bucket's ranges, later the entry; negative at the end of the chain.
     var low = -1
     var high = -1
     var name = -1
+
+    var map: AddressTableReader.Map {
+      @inline(__always) _read { yield reader.state.pointee.map }
+    }
   }
 
   /// As many as a processor has loads under way, a few times over.
@@ -26,23 +29,9 @@ package final class ReadAhead {
 
   package init() { steps.reserveCapacity(Self.size) }
 
-  /// The table of a file.
-  package struct Table {
-    fileprivate var map: AddressTable.Map
-    fileprivate var bytes: UnsafeRawBufferPointer
-
-    /// - Returns: nil where the file has none.
-    package init?(_ lookup: ImageLookup) {
-      guard let table = lookup.table else { return nil }
-      self.init(table)
-    }
-
-    init(_ table: AddressTable) { (map, bytes) = table.contents }
-  }
-
-  /// Adds an address that will be asked, while the table lives.
-  package func add(_ address: UInt64, of table: Table) {
-    steps.append(Step(map: table.map, bytes: table.bytes, address: address))
+  /// Adds an address that will be asked.
+  package func add(_ address: UInt64, of reader: AddressTableReader) {
+    steps.append(Step(reader: reader, address: address))
   }
 
   /// Reads for all that were added, and forgets them.
@@ -96,7 +85,7 @@ package final class ReadAhead {
 
   @inline(__always)
   private static func findBucket(_ step: inout Step) {
-    let map = step.map
+    let map = step.reader.state.pointee.map
     guard step.address >= map.firstAddress, step.address &- map.firstAddress <= UInt64(UInt32.max) else { return }
     let bucket = Int(truncatingIfNeeded: (step.address &- map.firstAddress) >> map.bucketShift)
     let low = follow(step, map.buckets, 4, bucket)
@@ -108,7 +97,7 @@ package final class ReadAhead {
 
   @inline(__always)
   private static func findRange(_ step: inout Step) {
-    let distance = UInt32(truncatingIfNeeded: step.address &- step.map.firstAddress)
+    let distance = UInt32(truncatingIfNeeded: step.address &- step.reader.state.pointee.map.firstAddress)
     var low = step.low
     guard low >= 0 else { return }
     var high = step.high
@@ -126,7 +115,8 @@ package final class ReadAhead {
   {
     let at = section.lowerBound &+ index &* stride
     guard index >= 0, at &+ max(stride, 4) <= section.upperBound else { return 0 }
-    return UInt32(littleEndian: step.bytes.loadUnaligned(fromByteOffset: at &+ offset, as: UInt32.self))
+    return UInt32(
+      littleEndian: step.reader.state.pointee.bytes.loadUnaligned(fromByteOffset: at &+ offset, as: UInt32.self))
   }
 
   /// The same as an index of something else; -1 where there is none.
@@ -136,7 +126,8 @@ package final class ReadAhead {
   {
     let at = section.lowerBound &+ index &* stride
     guard index >= 0, at &+ max(stride, 4) <= section.upperBound else { return -1 }
-    let value = UInt32(littleEndian: step.bytes.loadUnaligned(fromByteOffset: at &+ offset, as: UInt32.self))
+    let value = UInt32(
+      littleEndian: step.reader.state.pointee.bytes.loadUnaligned(fromByteOffset: at &+ offset, as: UInt32.self))
     return value == AddressTableLayout.none ? -1 : Int(value)
   }
 }
