@@ -64,6 +64,20 @@ import Testing
     let ours = try AddrPrograms.run([SymbolicateTool.path, "addr", "-fe", programs.c, String(register, radix: 16)])
     #expect(theirs == "register_tm_clones\ncrtstuff.c:?\n")
     #expect(ours == "register_tm_clones\n??:?\n")
+    // A path with `..` and with a character that acts on a terminal.
+    let folder = programs.folder
+    _ = try folder.file(
+      "od\u{1b}d.c", Array("int odd(int x) { return x; }\nint main(int c, char **v) { return odd(c); }\n".utf8))
+    _ = try folder.file("below/empty", [])
+    let compiled = try ChildProcess(
+      ["/usr/bin/gcc", "-g", "-o", "../odd", "../od\u{1b}d.c"], directory: folder.path + "/below"
+    ).run()
+    #expect(compiled.status == .exited(0))
+    let odd = Hex.prefixed(try AddrPrograms.address(of: "odd", in: folder.path + "/odd"))
+    let binutils = try AddrPrograms.run(["/usr/bin/env", "addr2line", "-e", folder.path + "/odd", odd])
+    #expect(binutils == "\(folder.path)/below/../od\u{1b}d.c:1\n")
+    let resolved = try AddrPrograms.run([SymbolicateTool.path, "addr", "-e", folder.path + "/odd", odd])
+    #expect(resolved == "\(folder.path)/od\\u{1b}d.c:1\n")
     // `strtoul` reads a beginning; an address is the whole word.
     let outcome = try SymbolicateTool.run("addr", "-ae", programs.c, "12zz")
     #expect(outcome.text == "0x0000000000000000\n??:0\n")
@@ -270,6 +284,11 @@ import Testing
     #expect(outcome.status == .exited(0))
     #expect(outcome.output.isEmpty)
     #expect(try SymbolicateTool.run("addr", "--format", "json").text == "[]\n")
+    let folder = try ChildProcess([
+      "/bin/sh", "-c", "exec \"$0\" addr -e \"$1\" < /", SymbolicateTool.path, programs.c,
+    ]).run()
+    #expect(folder.status == .exited(2))
+    #expect(folder.errorText == "symbolicate: standard input: cannot be read: Is a directory\n")
   }
 
   @Test func unreadableFiles() throws {
