@@ -107,10 +107,16 @@ import Testing
     try workshop.write(
       "b.c", "static int helper(int x) { return x / 3; }\nint main(int x, char **v) { return helper(x); }\n")
     try workshop.run("gcc", "-O1", "-g", "b.c", "-o", "b")
-    let file = try DebugFile(path: workshop.file("b"))
-    let files = DebugFileSearch(systemDirectory: nil).files(for: Image(file))
-    let key = [UInt8](repeating: 1, count: 32)
-    let good = try #require(AddressTableBuilder.bytes(for: files, key: key))
+    // As the cache keeps it.
+    let folder = try TemporaryDirectory("tables")
+    let cache = AddressTableCache(directory: folder.path)
+    _ = try ImageLookup(
+      path: FilePath(workshop.file("b")), search: DebugFileSearch(systemDirectory: nil), nearestLines: true,
+      tables: AddressTables(use: .always, cache: cache))
+    let name = try #require(folder.names().first { $0.hasSuffix(".addrtable") })
+    let good = try #require(contents(of: folder.path + "/" + name))
+    let header = AddressTableLayout.Header.key
+    let key = Array(good[header..<header + 32])
     var generator = SeededGenerator(seed: 5)
     for _ in 0..<400 {
       var bytes = good
