@@ -8,10 +8,10 @@ protocol ImageReader: AnyObject {
   var unreadableDirectories: [DebugFileError] { get }
 
   /// A file as an image that is loaded at 0.
-  func image(ofFile path: String) throws(DebugFileError) -> Image
+  func image(ofFile path: FilePath) throws(DebugFileError) -> Image
 
   /// - Parameter file: to be used, too, where the search finds nothing or less.
-  func answers(for image: Image, file: String?) -> any ImageAnswers
+  func answers(for image: Image, file: FilePath?) -> any ImageAnswers
 }
 
 /// What the files of one image say.
@@ -65,20 +65,20 @@ final class LocalImageReader: ImageReader {
   var unreadableFiles: [DebugFileError] { search.unreadableFiles }
   var unreadableDirectories: [DebugFileError] { search.unreadableDirectories }
 
-  func image(ofFile path: String) throws(DebugFileError) -> Image {
-    let file = try DebugFile(path: FilePath(path), watch: search.watch)
+  func image(ofFile path: FilePath) throws(DebugFileError) -> Image {
+    let file = try DebugFile(path: path, watch: search.watch)
     // The search takes an image's path for one of another process, and so only if it is absolute.
     return Image(
-      path: RealPath.of(file.location)?.description ?? path, buildID: file.buildID, address: Address(rawValue: 0),
+      path: RealPath.of(file.location)?.description ?? path.description, buildID: file.buildID, address: Address(rawValue: 0),
       size: 0)
   }
 
-  func answers(for image: Image, file: String?) -> any ImageAnswers { localAnswers(for: image, file: file) }
+  func answers(for image: Image, file: FilePath?) -> any ImageAnswers { localAnswers(for: image, file: file) }
 
-  func localAnswers(for image: Image, file path: String?) -> LocalImageAnswers {
+  func localAnswers(for image: Image, file path: FilePath?) -> LocalImageAnswers {
     var files = search.files(for: image)
     if let path, files.debugInformation == nil || files.symbols == nil,
-      let file = try? DebugFile(path: FilePath(path), watch: search.watch)
+      let file = try? DebugFile(path: path, watch: search.watch)
     {
       search.adopt(file)
       if files.debugInformation == nil, file.hasDebugInformation { files.debugInformation = file }

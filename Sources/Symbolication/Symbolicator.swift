@@ -15,7 +15,7 @@ public final class Symbolicator {
   static let maximumOpenImages = 128
 
   private let reader: any ImageReader
-  private let nearestLines: Bool
+  let nearestLines: Bool
   private let tables: AddressTables
   private var found: [ImageKey: SymbolSource] = [:]
   private var order: [ImageKey] = []
@@ -24,7 +24,7 @@ public final class Symbolicator {
     var path: String
     var buildID: BuildID?
     /// One that was named to be read.
-    var file: String?
+    var file: FilePath?
   }
 
   /// - Parameters:
@@ -139,13 +139,17 @@ public final class Symbolicator {
   /// - Returns: one for each address, in their order.
   /// - Throws: `DebugFileError` where the file cannot be read.
   public func symbolize(file path: String, addresses: [UInt64]) throws(DebugFileError) -> [ResolvedAddress] {
-    let symbols = self.symbols(for: try reader.image(ofFile: path), file: path)
+    let symbols = try source(ofFile: FilePath(path))
     let sorted = Set(addresses).sorted()
     let resolved = symbols.resolve(sorted, nearestLines: nearestLines)
     return addresses.map { address in resolved[sorted.partitioningIndex { $0 >= address }] }
   }
 
-  private func symbols(for image: Image, file: String? = nil) -> SymbolSource {
+  func source(ofFile path: FilePath) throws(DebugFileError) -> SymbolSource {
+    symbols(for: try reader.image(ofFile: path), file: path)
+  }
+
+  private func symbols(for image: Image, file: FilePath? = nil) -> SymbolSource {
     let key = ImageKey(path: image.path, buildID: image.buildID, file: file)
     if let symbols = found[key] { return symbols }
     if order.count >= Self.maximumOpenImages { found[order.removeFirst()] = nil }

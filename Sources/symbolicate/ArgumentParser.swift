@@ -37,8 +37,8 @@ enum ArgumentParser {
       .split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
       .map(Argument.init(bytes:))
     let name = parts.first?.text ?? ""
-    guard let flag = Flag.all.first(where: { $0.name == name }) else {
-      throw unknown("--" + name, suggestion: nearest(name).map { "--" + $0 })
+    guard let flag = Flag.first(for: options.command, where: { $0.name == name }) else {
+      throw unknown("--" + name, suggestion: nearest(name, for: options.command).map { "--" + $0 })
     }
     if flag.value.isNone {
       guard parts.count == 1 else { throw UsageError(message: "--\(name) takes no value") }
@@ -56,7 +56,7 @@ enum ArgumentParser {
     var letters = argument.bytes.dropFirst()
     while let byte = letters.popFirst() {
       let letter = byte < 0x80 ? String(Unicode.Scalar(byte)) : FilePath(bytes: [byte]).description
-      guard let flag = Flag.all.first(where: { $0.short.map(String.init) == letter }) else {
+      guard let flag = Flag.first(for: options.command, where: { $0.short.map(String.init) == letter }) else {
         // A single-dash long word is the likelier meaning of `-format`.
         let name = Argument(bytes: argument.bytes.dropFirst()).text
         let suggestion = Flag.all.contains { $0.name == name } ? name : nil
@@ -115,9 +115,9 @@ enum ArgumentParser {
     UsageError(message: "unknown option \(spelling)" + (suggestion.map { "; did you mean \($0)?" } ?? ""))
   }
 
-  private static func nearest(_ name: String) -> String? {
+  private static func nearest(_ name: String, for command: Command) -> String? {
     guard name.count <= 32 else { return nil }
-    return Flag.all.map { (name: $0.name, distance: distance(name, $0.name)) }
+    return Flag.all.filter { $0.commands.contains(command) }.map { (name: $0.name, distance: distance(name, $0.name)) }
       .filter { $0.distance <= max(1, name.count / 3) }
       .min { ($0.distance, $0.name) < ($1.distance, $1.name) }?.name
   }

@@ -49,6 +49,7 @@ struct Options {
   var verbosity = Verbosity.normal
   var strict = false
   var debugFiles = DebugFileOptions()
+  var addr = AddrOptions()
   var showsHelp = false
   var showsVersion = false
   /// The flags that were given and are for one mode only, by name: as they were spelled.
@@ -57,7 +58,7 @@ struct Options {
 
 /// What the tool can be told to do.
 enum Command: String, CaseIterable {
-  case symbolicate, group, check, store
+  case symbolicate, group, addr, check, store
   case storeAdd = "store add"
   case storeList = "store list"
   case storeCollect = "store gc"
@@ -67,6 +68,7 @@ enum Command: String, CaseIterable {
     switch self {
     case .symbolicate: ["symbolicate [OPTION]... FILE|DIR|-..."]
     case .group: ["symbolicate group [OPTION]... FILE|DIR|-..."]
+    case .addr: ["symbolicate addr [OPTION]... [-e FILE] [ADDRESS]..."]
     case .check: ["symbolicate check [OPTION]... FILE|DIR..."]
     case .store: ["symbolicate store add|list|gc [OPTION]..."]
     case .storeAdd: ["symbolicate store add --store DIR [OPTION]... FILE|DIR..."]
@@ -80,6 +82,7 @@ enum Command: String, CaseIterable {
     switch self {
     case .symbolicate: "name every frame of crash records and reports"
     case .group: "count crashes by bug"
+    case .addr: "name addresses of a file, as addr2line does"
     case .check: "say what debug files are good for"
     case .store: "keep debug files by build id"
     case .storeAdd: "add files to a symbol store"
@@ -102,6 +105,14 @@ enum Command: String, CaseIterable {
     case .group:
       """
       Reads what 'symbolicate' reads, names the frames, and adds the reports up by stack hash: one row for each bug.
+      """
+    case .addr:
+      """
+      Prints for each ADDRESS (hexadecimal, with or without 0x) file and line, as addr2line does, and takes its options.
+      Without ADDRESS they are read from standard input, one a line, and answered as they come. Without -e each line has the
+      file as well: IMAGE ADDRESS, a name with spaces in quotes or not, 'CODE ' before it allowed. An address is that of the
+      file, not of a process, and is looked up as it is: of a return address subtract 1 first. Unknown is ??, and ??:0.
+      Debug files are found as for reports.
       """
     case .check, .store, .storeAdd, .storeList, .storeCollect: debugFileDiscussion
     case .help: "Without COMMAND: the overview."

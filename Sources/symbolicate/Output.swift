@@ -64,12 +64,21 @@ final class Output {
     if buffer.count >= Self.bufferSize { try flush() }
   }
 
+  /// A large piece, which need not be copied once more.
+  func write(_ bytes: UnsafeRawBufferPointer) throws(Failure) {
+    try flush()
+    try writeAll(bytes)
+  }
+
   func flush() throws(Failure) {
+    try buffer.withUnsafeBufferPointer { bytes throws(Failure) in try writeAll(UnsafeRawBufferPointer(bytes)) }
+    buffer.removeAll(keepingCapacity: true)
+  }
+
+  private func writeAll(_ bytes: UnsafeRawBufferPointer) throws(Failure) {
     var written = 0
-    while written < buffer.count {
-      let count = buffer.withUnsafeBytes { bytes in
-        Glibc.write(descriptor, bytes.baseAddress?.advanced(by: written), bytes.count - written)
-      }
+    while written < bytes.count {
+      let count = Glibc.write(descriptor, bytes.baseAddress?.advanced(by: written), bytes.count - written)
       if count >= 0 {
         written += count
       } else if errno == EPIPE {
@@ -78,7 +87,6 @@ final class Output {
         throw .failed("output cannot be written: \(String(cString: strerror(errno)))")
       }
     }
-    buffer.removeAll(keepingCapacity: true)
   }
 
   /// Writes what is left and lets a file appear under its name.

@@ -28,13 +28,9 @@ final class ReportPipeline {
   private var given: GivenFiles
 
   init(options: Options) {
-    let (files, directories) = (options.executables, options.debugDirectories)
-    let (sysroot, servers) = (options.sysroot, options.debuginfodServers)
-    symbolicator = Symbolicator(
-      isolating: {
-        DebugFileSearch(files: files, directories: directories, sysroot: sysroot, servers: servers)
-      }, tables: options.addressTables)
-    given = files.isEmpty && directories.isEmpty && sysroot == nil ? GivenFiles() : GivenFiles(symbolicator)
+    symbolicator = options.symbolicator(files: options.executables)
+    let isGiven = !options.executables.isEmpty || !options.debugDirectories.isEmpty || options.sysroot != nil
+    given = isGiven ? GivenFiles(symbolicator) : GivenFiles()
   }
 
   /// What was given with `--exe` and `--debug-dir` and cannot be used, whatever the reports are.

@@ -25,7 +25,7 @@ enum Tool {
       if let problem = problem(of: options) { return usage(problem) }
       // Before the inputs are read, which may take long.
       do throws(UsageError) {
-        try ArgumentParser.check(options, hasDirectory: options.operands.contains(where: Inputs.isDirectory))
+        if options.command == .addr { try AddrCommand.check(options) } else { try checkInputs(options) }
       } catch {
         return usage(error.message)
       }
@@ -38,6 +38,9 @@ enum Tool {
       switch options.command {
       case .group:
         var command = GroupCommand(options: options, diagnostics: diagnostics, output: output)
+        status = try command.run()
+      case .addr:
+        var command = AddrCommand(options: options, diagnostics: diagnostics, output: output)
         status = try command.run()
       case .check:
         var command = CheckCommand(options: options, diagnostics: diagnostics, output: output)
@@ -55,6 +58,13 @@ enum Tool {
       output.abandon()
       return failure(error, diagnostics)
     }
+  }
+
+  private static func checkInputs(_ options: Options) throws(UsageError) {
+    guard !options.operands.isEmpty else {
+      throw UsageError(message: "no input; name a crash file, a directory, or - for standard input")
+    }
+    try ArgumentParser.check(options, hasDirectory: options.operands.contains(where: Inputs.isDirectory))
   }
 
   private static func describe(_ options: Options) throws(Output.Failure) -> ExitStatus {

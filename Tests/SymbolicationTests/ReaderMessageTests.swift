@@ -21,8 +21,8 @@ import Testing
   ]
 
   private static let requests: [ReaderRequest] = [
-    .given, .image(path: "/x/y"), .find(number: 7, path: "/p", buildID: id, file: nil),
-    .find(number: .max, path: "", buildID: nil, file: "/f"),
+    .given, .image(path: FilePath("/x/y")), .find(number: 7, path: "/p", buildID: id, file: nil),
+    .find(number: .max, path: "", buildID: nil, file: FilePath("/f")),
     .functions(number: 1, addresses: [0, 1, 0x1139, 0x7fff_ffff_ffff, .max], nearestLines: true),
     .functions(number: 0, addresses: [], nearestLines: false),
     .table(number: 3, key: Array(repeating: 9, count: 32)), .close(number: 2),

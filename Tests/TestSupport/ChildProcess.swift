@@ -199,6 +199,14 @@ public struct ChildProcess: Sendable {
       return String(decoding: line, as: UTF8.self)
     }
 
+    /// Gives a piece of standard input and leaves it open. For a few bytes, which a pipe takes at once.
+    public func give(_ text: String) throws {
+      let bytes = Array(text.utf8)
+      guard bytes.withUnsafeBytes({ write(input, $0.baseAddress, $0.count) }) == bytes.count else {
+        throw LaunchFailure(description: "standard input takes nothing: \(String(cString: strerror(errno)))")
+      }
+    }
+
     /// The descriptors with something to do; nil once the deadline has passed.
     private static func wait(for descriptors: [pollfd], until deadline: Deadline) -> [pollfd]? {
       var polls = descriptors

@@ -28,15 +28,20 @@ final class SymbolSource {
     if let table = tableIfWorthIt() {
       let functions = table.functions(at: addresses, nearestLines: nearestLines)
       if table.problem == nil { return ResolvedAddress.named(functions, names: &names) }
-      // Damaged where nobody had looked before. What it said until then is not believed either.
-      if let identity = findings.tableIdentity { tables.cache?.remove(identity) }
-      self.table = nil
-      hasNoTable = true
+      abandonTable()
     }
     let raw = answers.functions(at: addresses, nearestLines: nearestLines)
     spent = spent.addingReportingOverflow(raw.time).partialValue
     companionProblems = raw.companionProblems
     return ResolvedAddress.named(raw.functions, names: &names)
+  }
+
+  /// For a table that turned out to be damaged where nobody had looked before. What it said until then is not believed
+  /// either; from here on the files answer.
+  func abandonTable() {
+    if let identity = findings.tableIdentity { tables.cache?.remove(identity) }
+    table = nil
+    hasNoTable = true
   }
 
   /// Notes for later processes what answers cost without a table.
@@ -46,7 +51,8 @@ final class SymbolSource {
     }
   }
 
-  private func tableIfWorthIt() -> AddressTable? {
+  /// The table, if the cache has one or its time has come.
+  func tableIfWorthIt() -> AddressTable? {
     if let table { return table }
     guard tables.use != .never, !hasNoTable, let identity = findings.tableIdentity else { return nil }
     if !askedCache {

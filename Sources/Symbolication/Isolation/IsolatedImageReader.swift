@@ -26,17 +26,17 @@ final class IsolatedImageReader: ImageReader {
     return (files, unreadableFiles, unreadableDirectories)
   }
 
-  func image(ofFile path: String) throws(DebugFileError) -> Image {
+  func image(ofFile path: FilePath) throws(DebugFileError) -> Image {
     switch ask({ .image(path: path) }) {
     case .success(.image(let path, let buildID)):
       return Image(path: path, buildID: buildID, address: Address(rawValue: 0), size: 0)
     case .success(.failure(let error)): throw error
-    case .success: throw .endedReader(path: path, detail: "reading it gave an answer to another question")
-    case .failure(let failure): throw .endedReader(path: path, detail: failure.text)
+    case .success: throw .endedReader(path: path.description, detail: "reading it gave an answer to another question")
+    case .failure(let failure): throw .endedReader(path: path.description, detail: failure.text)
     }
   }
 
-  func answers(for image: Image, file: String?) -> any ImageAnswers {
+  func answers(for image: Image, file: FilePath?) -> any ImageAnswers {
     lastNumber &+= 1
     return IsolatedImageAnswers(self, number: lastNumber, image: image, file: file)
   }
@@ -67,14 +67,14 @@ private final class IsolatedImageAnswers: ImageAnswers {
   private let reader: IsolatedImageReader
   private let number: UInt32
   private let image: Image
-  private let file: String?
+  private let file: FilePath?
   /// The process that has the files open; nil for none.
   private var generation: Int?
   private var known: ImageFindings?
   /// Why there will be no answer any more.
   private var failure: ReaderProcess.Failure?
 
-  init(_ reader: IsolatedImageReader, number: UInt32, image: Image, file: String?) {
+  init(_ reader: IsolatedImageReader, number: UInt32, image: Image, file: FilePath?) {
     self.reader = reader
     self.number = number
     self.image = image
@@ -105,7 +105,7 @@ private final class IsolatedImageAnswers: ImageAnswers {
   private func fail(_ failure: ReaderProcess.Failure) {
     self.failure = failure
     generation = nil
-    let path = file ?? image.path
+    let path = file?.description ?? image.path
     let error = DebugFileError.endedReader(path: path, detail: failure.text)
     known = ImageFindings(
       status: .unreadable(path: path, reason: error.reason), refusals: [.init(path: path, reason: .unreadable(error))])

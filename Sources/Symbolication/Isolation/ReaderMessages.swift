@@ -4,9 +4,9 @@ internal import CrashModel
 enum ReaderRequest: Equatable {
   /// What the search was given.
   case given
-  case image(path: String)
+  case image(path: FilePath)
   /// The files of an image, to be known by a number from then on.
-  case find(number: UInt32, path: String, buildID: BuildID?, file: String?)
+  case find(number: UInt32, path: String, buildID: BuildID?, file: FilePath?)
   case functions(number: UInt32, addresses: [UInt64], nearestLines: Bool)
   case table(number: UInt32, key: [UInt8])
   /// Is not answered.
@@ -37,13 +37,13 @@ extension ReaderRequest {
     case .given: writer.byte(1)
     case .image(let path):
       writer.byte(2)
-      writer.text(path)
+      writer.blob(path.bytes)
     case .find(let number, let path, let buildID, let file):
       writer.byte(3)
       writer.number(UInt64(number))
       writer.text(path)
       writer.buildID(buildID)
-      writer.optional(file) { $0.text($1) }
+      writer.optional(file) { $0.blob($1.bytes) }
     case .functions(let number, let addresses, let nearestLines):
       writer.byte(4)
       writer.number(UInt64(number))
@@ -65,10 +65,11 @@ extension ReaderRequest {
     var reader = MessageReader(bytes)
     switch reader.byte() {
     case 1: self = .given
-    case 2: self = .image(path: reader.text())
+    case 2: self = .image(path: FilePath(bytes: reader.blob()))
     case 3:
       self = .find(
-        number: reader.integer32(), path: reader.text(), buildID: reader.buildID(), file: reader.optional { $0.text() })
+        number: reader.integer32(), path: reader.text(), buildID: reader.buildID(),
+        file: reader.optional { FilePath(bytes: $0.blob()) })
     case 4:
       self = .functions(number: reader.integer32(), addresses: reader.addresses(), nearestLines: reader.flag())
     case 5: self = .table(number: reader.integer32(), key: Array(reader.blob()))

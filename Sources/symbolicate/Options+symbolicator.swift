@@ -1,0 +1,15 @@
+internal import CrashModel
+internal import Symbolication
+
+extension Options {
+  /// What names addresses, and reads debug files in a process of its own.
+  ///
+  /// - Parameter files: to be used for their build ids.
+  func symbolicator(files: [FilePath], nearestLines: Bool = true) -> Symbolicator {
+    let (directories, sysroot, servers) = (debugDirectories, sysroot, debuginfodServers)
+    return Symbolicator(
+      isolating: {
+        DebugFileSearch(files: files, directories: directories, sysroot: sysroot, servers: servers)
+      }, nearestLines: nearestLines, tables: addressTables)
+  }
+}
