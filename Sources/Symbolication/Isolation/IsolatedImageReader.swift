@@ -127,10 +127,14 @@ private final class IsolatedImageAnswers: ImageAnswers {
   }
 
   func functions(at addresses: [UInt64], nearestLines: Bool) -> RawAnswers {
-    if case .functions(let answers)? = ask(
+    let start = ProcessorTime.ofThread()
+    if case .functions(var answers)? = ask(
       .functions(number: number, addresses: addresses, nearestLines: nearestLines)),
       answers.functions.count == addresses.count
     {
+      // To ask costs, too, here and about as much there; a table saves it.
+      let asking = 2 * (ProcessorTime.ofThread() - start)
+      answers.time = answers.time.addingReportingOverflow(asking).partialValue
       return answers
     }
     return RawAnswers(functions: Array(repeating: [], count: addresses.count), time: 0)
