@@ -24,6 +24,14 @@ enum DebugInformationEntry {
 
   static func name(_ die: inout Dwarf_Die) -> String? { integrated(&die, DW_AT_name) }
 
+  /// `linkageName`, as the file has it.
+  static func linkageNameBytes(_ die: inout Dwarf_Die) -> UnsafePointer<CChar>? {
+    integratedBytes(&die, DW_AT_linkage_name) ?? integratedBytes(&die, DW_AT_MIPS_linkage_name)
+  }
+
+  /// `name`, as the file has it.
+  static func nameBytes(_ die: inout Dwarf_Die) -> UnsafePointer<CChar>? { integratedBytes(&die, DW_AT_name) }
+
   static func declarationLine(_ die: inout Dwarf_Die) -> Int? {
     var attribute = Dwarf_Attribute()
     guard dwarf_attr_integrate(&die, UInt32(DW_AT_decl_line), &attribute) != nil else { return nil }
@@ -48,8 +56,13 @@ enum DebugInformationEntry {
   }
 
   private static func integrated(_ die: inout Dwarf_Die, _ code: Int) -> String? {
+    integratedBytes(&die, code).map { UnsafeRawBufferPointer.string($0) }
+  }
+
+  /// In the file's mapping, as long as it is open.
+  private static func integratedBytes(_ die: inout Dwarf_Die, _ code: Int) -> UnsafePointer<CChar>? {
     var attribute = Dwarf_Attribute()
     guard dwarf_attr_integrate(&die, UInt32(code), &attribute) != nil else { return nil }
-    return dwarf_formstring(&attribute).map { UnsafeRawBufferPointer.string($0) }
+    return dwarf_formstring(&attribute)
   }
 }

@@ -40,4 +40,22 @@ struct UnitParts {
     names.declarationLine = DebugInformationEntry.declarationLine(&die)
     return names
   }
+
+  /// The same as bytes of the file, for those who copy them.
+  struct NameBytes {
+    /// The linkage name, or the name where there is none.
+    var name: UnsafePointer<CChar>?
+    var isLinkageName: Bool
+    var declarationLine: Int?
+  }
+
+  func nameBytes(at offset: Int) -> NameBytes {
+    var names = NameBytes(name: nil, isLinkageName: false, declarationLine: nil)
+    guard var die = contents?.entry(at: offset) else { return names }
+    names.name = DebugInformationEntry.linkageNameBytes(&die)
+    names.isLinkageName = names.name != nil
+    if names.name == nil { names.name = DebugInformationEntry.nameBytes(&die) }
+    names.declarationLine = DebugInformationEntry.declarationLine(&die)
+    return names
+  }
 }

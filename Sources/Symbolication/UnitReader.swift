@@ -113,7 +113,8 @@ final class UnitReader {
     var codeOfNodes: [Int: FunctionCode] = [:]
     func functionCode(of node: Int) -> FunctionCode {
       if let code = codeOfNodes[node] { return code }
-      let code = FunctionCode(nodes[node])
+      let code = FunctionCode(
+        scanner?.codeOfNodes[nodes[node].ranges] ?? [], inlined: nodes[node].inlinedRanges)
       codeOfNodes[node] = code
       return code
     }

@@ -22,7 +22,8 @@ struct FunctionNode {
   /// same, the code is that of several; the first one has it, as it has the first lines.
   var root: Int
   var isInlined: Bool
-  var ranges: [AddressRange]
+  /// Its code, in the scanner's `codeOfNodes`. Not an array: most functions have one range, and a program has millions.
+  var ranges: Range<Int>
   /// What was inlined directly into it; not noted where all functions are wanted.
   var inlinedRanges: [AddressRange]
 }
@@ -32,9 +33,12 @@ struct FunctionCode {
   private let pieces: CodeRanges
   private let inlined: CodeRanges
 
-  init(_ node: FunctionNode) {
-    pieces = CodeRanges(node.ranges)
-    inlined = CodeRanges(node.inlinedRanges)
+  /// - Parameters:
+  ///   - ranges: of the function.
+  ///   - inlined: of what was inlined directly into it.
+  init(_ ranges: some Sequence<AddressRange>, inlined: [AddressRange]) {
+    pieces = CodeRanges(Array(ranges))
+    self.inlined = CodeRanges(inlined)
   }
 
   /// The contiguous piece of the function that `address` lies in, with the inlined code in it.
@@ -77,6 +81,7 @@ struct UnitScanner {
   private var origin: Int?
   private var call = FunctionNode.Call()
   private(set) var nodes: [FunctionNode] = []
+  private(set) var codeOfNodes: [AddressRange] = []
   /// For each address the innermost function that covers it, an index in `nodes`; -1 for none.
   private(set) var innermost: [Int]
 
@@ -174,7 +179,11 @@ struct UnitScanner {
       }
     }
     let node = openFunctions[openFunctions.count - 1].node
-    if node >= 0 { nodes[node].ranges = ranges }
+    if node >= 0 {
+      let first = codeOfNodes.count
+      codeOfNodes.append(contentsOf: ranges)
+      nodes[node].ranges = first..<codeOfNodes.count
+    }
     return inDropped || hasRanges && claimed > 0 && ranges.isEmpty
   }
 
@@ -190,7 +199,7 @@ struct UnitScanner {
         FunctionNode(
           offset: openFunctions[current].offset, origin: openFunctions[current].origin,
           call: openFunctions[current].call, parent: parent, root: parent >= 0 ? nodes[parent].root : nodes.count,
-          isInlined: openFunctions[current].isInlined, ranges: [],
+          isInlined: openFunctions[current].isInlined, ranges: 0..<0,
           inlinedRanges: []))
     }
     return openFunctions[index].node

@@ -18,7 +18,10 @@ import Testing
 
   private func table(_ files: FoundDebugFiles) throws -> AddressTable {
     let key = try #require(AddressTableIdentity(files)).key
-    let bytes = try #require(AddressTableBuilder.bytes(for: files, key: key))
+    let finished = try #require(AddressTableBuilder.table(for: files, key: key))
+    var bytes: [UInt8] = []
+    finished.forEachPiece { bytes.append(contentsOf: $0) }
+    #expect(bytes.count == finished.size)
     return try table(bytes, key: key)
   }
 

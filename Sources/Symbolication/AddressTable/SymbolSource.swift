@@ -55,21 +55,25 @@ final class SymbolSource {
     }
     let isWorthIt = tables.use == .always || spent + spentBefore >= max(findings.tableCost, 1)
     guard isWorthIt else { return nil }
-    guard let bytes = answers.tableBytes(key: identity.key) else {
+    guard let finished = answers.table(key: identity.key) else {
       hasNoTable = true
       return nil
     }
-    tables.cache?.store(bytes, for: identity)
+    tables.cache?.store(finished, for: identity)
     spent = 0
     // Mapped rather than kept, so that the memory is the cache's and the next process finds it warm.
-    table = tables.cache?.table(for: identity) ?? Self.inMemory(bytes, key: identity.key)
+    table = tables.cache?.table(for: identity) ?? Self.inMemory(finished, key: identity.key)
     answers.close()
     return table
   }
 
-  private static func inMemory(_ bytes: [UInt8], key: [UInt8]) -> AddressTable? {
-    let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 8)
-    memory.copyBytes(from: bytes)
+  private static func inMemory(_ table: any WritableAddressTable, key: [UInt8]) -> AddressTable? {
+    let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: table.size, alignment: 8)
+    var end = 0
+    table.forEachPiece { piece in
+      UnsafeMutableRawBufferPointer(rebasing: memory[end..<end + piece.count]).copyBytes(from: piece)
+      end += piece.count
+    }
     return try? AddressTable(UnsafeRawBufferPointer(memory), key: key, release: { memory.deallocate() })
   }
 }

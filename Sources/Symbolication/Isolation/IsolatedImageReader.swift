@@ -140,9 +140,9 @@ private final class IsolatedImageAnswers: ImageAnswers {
     return RawAnswers(functions: Array(repeating: [], count: addresses.count), time: 0)
   }
 
-  func tableBytes(key: [UInt8]) -> [UInt8]? {
-    guard case .table(let bytes)? = ask(.table(number: number, key: key)) else { return nil }
-    return bytes
+  func table(key: [UInt8]) -> (any WritableAddressTable)? {
+    guard case .table(let bytes?)? = ask(.table(number: number, key: key)) else { return nil }
+    return ReceivedAddressTable(bytes: bytes)
   }
 
   func close() {

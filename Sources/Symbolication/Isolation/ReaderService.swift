@@ -101,7 +101,12 @@ private struct Service {
     case .functions(let number, let addresses, let nearestLines):
       return .functions(
         answers[number]?.functions(at: addresses, nearestLines: nearestLines) ?? RawAnswers(functions: [], time: 0))
-    case .table(let number, let key): return .table(answers[number]?.tableBytes(key: key))
+    case .table(let number, let key):
+      guard let table = answers[number]?.table(key: key) else { return .table(nil) }
+      var bytes: [UInt8] = []
+      bytes.reserveCapacity(table.size)
+      table.forEachPiece { bytes += $0 }
+      return .table(bytes)
     case .close(let number):
       answers[number] = nil
       return nil
