@@ -24,7 +24,7 @@ protocol ImageAnswers: AnyObject {
   func functions(at addresses: [UInt64], nearestLines: Bool) -> RawAnswers
 
   /// The table of the files; nil where they have nothing for one, or too much.
-  func table(key: [UInt8]) -> FinishedAddressTable?
+  func table(key: [UInt8]) -> (any WritableAddressTable)?
 
   /// The files need not stay open: a table answers from now on. They are opened again where one is needed after all.
   func close()
@@ -120,7 +120,7 @@ final class LocalImageAnswers: ImageAnswers {
       companionProblems: files.debugInformation?.companionProblems ?? [])
   }
 
-  func table(key: [UInt8]) -> FinishedAddressTable? { AddressTableBuilder.table(for: files, key: key) }
+  func table(key: [UInt8]) -> (any WritableAddressTable)? { AddressTableBuilder.table(for: files, key: key) }
 
   /// Kept: it costs less to hold them than to find them again.
   func close() {}

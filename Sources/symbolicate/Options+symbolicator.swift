@@ -12,4 +12,10 @@ extension Options {
         DebugFileSearch(files: files, directories: directories, sysroot: sysroot, servers: servers)
       }, nearestLines: nearestLines, tables: addressTables)
   }
+
+  /// The servers to ask for debug files; nil for none.
+  private var debuginfodServers: DebuginfodClient? {
+    guard usesDebuginfod else { return nil }
+    return debuginfodURLs.isEmpty ? .fromEnvironment() : DebuginfodClient(urls: debuginfodURLs)
+  }
 }

@@ -11,14 +11,6 @@ struct ProcessedReport {
   var isIncomplete: Bool
 }
 
-extension Options {
-  /// The servers to ask for debug files; nil for none.
-  fileprivate var debuginfodServers: DebuginfodClient? {
-    guard usesDebuginfod else { return nil }
-    return debuginfodURLs.isEmpty ? .fromEnvironment() : DebuginfodClient(urls: debuginfodURLs)
-  }
-}
-
 /// The way of every report: redaction, names, reason, stack hash.
 final class ReportPipeline {
   private let symbolicator: Symbolicator

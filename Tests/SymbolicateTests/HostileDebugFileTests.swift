@@ -56,7 +56,8 @@ import Testing
 
     """
 
-  private func compile(_ folder: TemporaryDirectory, _ name: String, _ source: String, _ suffix: String) throws -> String
+  private func compile(_ folder: TemporaryDirectory, _ name: String, _ source: String, as suffix: String) throws
+    -> String
   {
     let path = try folder.file(name + suffix, Array(source.utf8))
     let outcome = try ChildProcess(["/usr/bin/gcc", "-g", "-O1", path, "-o", folder.path + "/" + name]).run()
@@ -72,8 +73,8 @@ import Testing
   /// The reader is killed in the midst of it, as a fault in libdw would do.
   @Test func oneFileEndsItsReaderAndNothingElse() throws {
     let folder = try TemporaryDirectory("hostile")
-    let slow = try compile(folder, "slow", Self.slow, ".s")
-    let good = try compile(folder, "good", "int main(void) { return 0; }\n", ".c")
+    let slow = try compile(folder, "slow", Self.slow, as: ".s")
+    let good = try compile(folder, "good", "int main(void) { return 0; }\n", as: ".c")
     var report = plainReport()
     let (first, second): (UInt64, UInt64) = (0x5555_0000_0000, 0x6666_0000_0000)
     report.images = [

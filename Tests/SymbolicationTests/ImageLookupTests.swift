@@ -45,8 +45,9 @@ import Testing
       let symbolicator = Symbolicator(search: search, nearestLines: nearestLines, tables: AddressTables(use: .never))
       let expected = try symbolicator.symbolize(file: path, addresses: addresses).map(withoutRest)
       for use in [AddressTables.Use.never, .always] {
-        let lookup = try ImageLookup(
-          path: FilePath(path), search: search, nearestLines: nearestLines, tables: AddressTables(use: use))
+        let lookup = try Symbolicator(
+          search: search, nearestLines: nearestLines, tables: AddressTables(use: use)
+        ).lookup(of: FilePath(path))
         #expect(lookup.hasTable == (use == .always))
         lookup.prepare(addresses)
         let readAhead = ReadAhead()
@@ -110,9 +111,9 @@ import Testing
     // As the cache keeps it.
     let folder = try TemporaryDirectory("tables")
     let cache = AddressTableCache(directory: folder.path)
-    _ = try ImageLookup(
-      path: FilePath(workshop.file("b")), search: DebugFileSearch(systemDirectory: nil), nearestLines: true,
-      tables: AddressTables(use: .always, cache: cache))
+    _ = try Symbolicator(
+      search: DebugFileSearch(systemDirectory: nil), tables: AddressTables(use: .always, cache: cache)
+    ).lookup(of: FilePath(workshop.file("b")))
     let name = try #require(folder.names().first { $0.hasSuffix(".addrtable") })
     let good = try #require(contents(of: folder.path + "/" + name))
     let header = AddressTableLayout.Header.key

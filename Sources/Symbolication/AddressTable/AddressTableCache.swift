@@ -83,7 +83,7 @@ public struct AddressTableCache: Sendable {
   // MARK: Writing
 
   /// Keeps a table. Never fails: without room there is no table, and the next process builds it again.
-  func store(_ table: FinishedAddressTable, for identity: AddressTableIdentity) {
+  func store(_ table: any WritableAddressTable, for identity: AddressTableIdentity) {
     guard prepare() else { return }
     let random = UInt64.random(in: .min ... .max)
     let temporary = directory.appending(".\(String(random, radix: 16))\(Self.temporarySuffix)")

@@ -2,7 +2,7 @@
 ///
 /// Its sections stay the arrays that they are, and are handed out one after the other: one block of all of it would be as
 /// much memory again, 110 MB for a program of 250 MB.
-struct FinishedAddressTable {
+struct FinishedAddressTable: WritableAddressTable {
   private typealias Layout = AddressTableLayout
 
   /// In the order of the file, each followed by zeros up to a multiple of eight.
@@ -10,8 +10,6 @@ struct FinishedAddressTable {
   private let header: [UInt8]
   private let checksums: [UInt32]
   let size: Int
-  /// All of it in one piece, where another process put it together.
-  private let whole: [UInt8]?
 
   private enum Section {
     case numbers([UInt32])
@@ -61,28 +59,9 @@ struct FinishedAddressTable {
     checksums = digest.finish()
     places.append((end, checksums.count))
     size = end + checksums.count * 4
-    whole = nil
     header = Self.header(
       places, size: size, firstAddress: firstAddress, bucketShift: bucketShift, key: key,
       checksumOfChecksums: checksums.withUnsafeBytes { Layout.checksum($0) })
-  }
-
-  /// - Parameter bytes: of a whole file. Not looked at: whoever opens the table does that.
-  init(bytes: [UInt8]) {
-    sections = []
-    header = []
-    checksums = []
-    size = bytes.count
-    whole = bytes
-  }
-
-  /// In one piece.
-  var bytes: [UInt8] {
-    if let whole { return whole }
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(size)
-    forEachPiece { bytes.append(contentsOf: $0) }
-    return bytes
   }
 
   private static let zeros = [UInt8](repeating: 0, count: 8)
@@ -120,7 +99,6 @@ struct FinishedAddressTable {
 
   /// Hands out the bytes of the file, from its beginning to its end, in pieces of any size.
   func forEachPiece(_ body: (UnsafeRawBufferPointer) throws -> Void) rethrows {
-    if let whole { return try whole.withUnsafeBytes(body) }
     try header.withUnsafeBytes(body)
     var end = Layout.headerSize
     for section in sections {

@@ -77,7 +77,7 @@ final class SymbolSource {
     return table
   }
 
-  private static func inMemory(_ table: FinishedAddressTable, key: [UInt8]) -> AddressTable? {
+  private static func inMemory(_ table: any WritableAddressTable, key: [UInt8]) -> AddressTable? {
     let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: table.size, alignment: 8)
     var end = 0
     table.forEachPiece { piece in

@@ -127,18 +127,22 @@ private final class IsolatedImageAnswers: ImageAnswers {
   }
 
   func functions(at addresses: [UInt64], nearestLines: Bool) -> RawAnswers {
-    if case .functions(let answers)? = ask(
+    let start = ProcessorTime.ofThread()
+    if case .functions(var answers)? = ask(
       .functions(number: number, addresses: addresses, nearestLines: nearestLines)),
       answers.functions.count == addresses.count
     {
+      // To ask costs, too, here and about as much there; a table saves it.
+      let asking = 2 * (ProcessorTime.ofThread() - start)
+      answers.time = answers.time.addingReportingOverflow(asking).partialValue
       return answers
     }
     return RawAnswers(functions: Array(repeating: [], count: addresses.count), time: 0)
   }
 
-  func table(key: [UInt8]) -> FinishedAddressTable? {
+  func table(key: [UInt8]) -> (any WritableAddressTable)? {
     guard case .table(let bytes?)? = ask(.table(number: number, key: key)) else { return nil }
-    return FinishedAddressTable(bytes: bytes)
+    return ReceivedAddressTable(bytes: bytes)
   }
 
   func close() {

@@ -126,9 +126,9 @@ final class ReaderProcess {
     let signal = end.status & 0x7f
     let code = end.status >> 8 & 0xff
     if signal == SIGPROF { return "reading it took more than \(note?.seconds ?? 0) s of processor time" }
-    // What cannot be allocated ends Swift by a trap and libdw by an exit. An array that grows asks for twice as much as it
+    // What cannot be allocated ends Swift by an abort and libdw by an exit. An array that grows asks for twice as much as it
     // has, so that it fails long before all of it is used.
-    if signal == 0 && code == ReaderService.noMemoryCode || end.memory >= limits.memory / 3 {
+    if signal == 0 && code == ReaderService.noMemoryCode || signal == SIGABRT && end.memory >= limits.memory / 3 {
       return "reading it took more memory than the \(Self.size(limits.memory)) that it may"
     }
     return signal == 0 ? "reading it ended with exit status \(code)" : "reading it ended in \(Self.name(of: signal))"
@@ -146,7 +146,7 @@ final class ReaderProcess {
     case SIGFPE: "SIGFPE"
     case SIGABRT: "SIGABRT"
     case SIGTRAP: "SIGTRAP"
-    case SIGKILL: "SIGKILL"
+    case SIGKILL: "SIGKILL, as when the machine has no memory left"
     case SIGSYS: "SIGSYS"
     default: "signal \(signal)"
     }

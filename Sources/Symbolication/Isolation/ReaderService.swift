@@ -43,7 +43,8 @@ enum ReaderService {
     sigprocmask(SIG_SETMASK, &signals, nil)
     set(RLIMIT_CORE, 0)
     // Not RLIMIT_AS, which counts every mapped file: many are open at once, and each may have gigabytes.
-    set(RLIMIT_DATA, limits.memory &+ usedMemory())
+    let (memory, isAll) = limits.memory.addingReportingOverflow(usedMemory())
+    if !isAll { set(RLIMIT_DATA, memory) }
     // Where the machine itself has less than that, the kernel shall choose the reader and not the program.
     let score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC)
     if score >= 0 {
@@ -100,7 +101,12 @@ private struct Service {
     case .functions(let number, let addresses, let nearestLines):
       return .functions(
         answers[number]?.functions(at: addresses, nearestLines: nearestLines) ?? RawAnswers(functions: [], time: 0))
-    case .table(let number, let key): return .table(answers[number]?.table(key: key)?.bytes)
+    case .table(let number, let key):
+      guard let table = answers[number]?.table(key: key) else { return .table(nil) }
+      var bytes: [UInt8] = []
+      bytes.reserveCapacity(table.size)
+      table.forEachPiece { bytes += $0 }
+      return .table(bytes)
     case .close(let number):
       answers[number] = nil
       return nil
