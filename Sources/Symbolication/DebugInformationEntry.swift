@@ -42,7 +42,9 @@ enum DebugInformationEntry {
   static func bits(_ die: inout Dwarf_Die, _ code: Int) -> UInt64? {
     var attribute = Dwarf_Attribute()
     var value: Dwarf_Word = 0
-    guard dwarf_attr(&die, UInt32(code), &attribute) != nil, dwarf_formudata(&attribute, &value) == 0 else { return nil }
+    guard dwarf_attr(&die, UInt32(code), &attribute) != nil, dwarf_formudata(&attribute, &value) == 0 else {
+      return nil
+    }
     return value
   }
 

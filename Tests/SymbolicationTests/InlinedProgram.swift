@@ -162,6 +162,7 @@ extension Workshop {
 enum Tools {
   static let llvmDwp = Workshop.exists("llvm-dwp")
   static let noLLVMDwp: Comment = "llvm-dwp is not installed: apt-get install llvm"
+  static let llvmDwp14 = ((try? Workshop().run("llvm-dwp", "--version")) ?? "").contains("LLVM version 14.")
   static let gnuDwp = Workshop.exists("dwp")
   static let noGNUDwp: Comment = "dwp is not installed: apt-get install binutils"
   static let dwz = Workshop.exists("dwz")
