@@ -23,7 +23,9 @@ struct SymbolStoreNoteTests {
     let before = note
     let isNews = note.add(name: "orderd", release: "1.4.0", at: Timestamp(rawValue: 0))
     #expect(!isNews && note == before)
-    for number in 0..<2_000 { note.add(name: "name\(number)", release: "\(number)", at: Timestamp(rawValue: 7)) }
+    for number in 0..<2_000 {
+      note.add(name: "name\(number)", release: "\(number)", at: Timestamp(rawValue: 7_000_000))
+    }
     // It does not grow for ever, and can always be read again.
     #expect(note.names.count == 1_000 && note.releases.last?.name == "1999")
     #expect(try SymbolStoreNote(json: note.json()) == note)

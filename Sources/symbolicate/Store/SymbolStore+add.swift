@@ -56,14 +56,15 @@ extension SymbolStore {
       var note = note(at: place.note, of: id) ?? SymbolStoreNote(buildID: id, added: time)
       let hadReleases = note.releases
       // Before the file: one without a note would be nobody's, and stay for ever.
-      if note.add(name: Self.name(of: source), release: release, at: time) {
+      let isNews = note.add(name: Self.name(of: source), release: release, at: time)
+      if isNews {
         let file = try IncomingFile(in: self)
         try file.write(note.json())
         try file.name(place.note)
       }
       if let path = plan.path, let copy { try copy.name(path) }
       if plan.linksDebugFile { try link(place.debugFile, to: place.stem) }
-      Self.synchronize(directory: place.shard)
+      if isNews || plan.path != nil || plan.linksDebugFile { Self.synchronize(directory: place.shard) }
       try updateServedLinks(place)
       return Addition(
         action: plan.action, buildID: id, name: Self.name(of: source), contents: contents,
