@@ -59,7 +59,8 @@ build: packages
 samples:
 	samples/build-orderd
 
-# Debian and Ubuntu. Elsewhere: elfutils, libunwind and simdjson with their headers, by whatever name they have there.
+# Debian and Ubuntu. Elsewhere: elfutils, libunwind, simdjson, zlib, zstd and liblzma with their headers, by whatever name
+# they have there.
 packages:
 	@.ci/install-packages
 

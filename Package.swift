@@ -33,7 +33,13 @@ let package = Package(
     // What reads crashes elsewhere.
     .systemLibrary(
       name: "CLibdw", pkgConfig: "libdw", providers: [.apt(["libdw-dev"]), .yum(["elfutils-devel"])]),
-    .target(name: "Symbolication", dependencies: ["CLibdw", "CrashModel"], swiftSettings: swiftSettings),
+    // What debug information is compressed with.
+    .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .yum(["zlib-devel"])]),
+    .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"]), .yum(["libzstd-devel"])]),
+    .systemLibrary(name: "CLZMA", pkgConfig: "liblzma", providers: [.apt(["liblzma-dev"]), .yum(["xz-devel"])]),
+    .target(
+      name: "Symbolication", dependencies: ["CLZMA", "CLibdw", "CZlib", "CZstd", "CrashModel"],
+      swiftSettings: swiftSettings),
     // libsimdjson-dev (apt), simdjson-devel (yum). No system library target: SwiftPM warns at every build about the
     // `-D` in its pkg-config file, and the header and the library lie where compilers look.
     .target(name: "CJSONReader", linkerSettings: [.linkedLibrary("simdjson")]),

@@ -9,7 +9,8 @@ struct DebugDirectoryIndex {
   static let maximumEntries = 200_000
   private static let maximumDepth = 64
 
-  private(set) var byBuildID: [BuildID: FilePath] = [:]
+  /// More than one where a program, its stripped copy and its debug file lie below the same directory.
+  private(set) var byBuildID: [BuildID: [FilePath]] = [:]
   /// By the bytes of the name.
   private(set) var byName: [[UInt8]: [FilePath]] = [:]
   /// There were more entries than are looked at.
@@ -44,7 +45,7 @@ struct DebugDirectoryIndex {
 
   private mutating func add(_ path: FilePath, name: [UInt8]) {
     guard let file = try? ELFHandle(path: path) else { return }
-    if byName[name, default: []].count < 16 { byName[name, default: []].append(path) }
-    if let id = file.buildID, byBuildID[id] == nil { byBuildID[id] = path }
+    byName[name, default: []].append(path)
+    if let id = file.buildID, byBuildID[id, default: []].count < 16 { byBuildID[id, default: []].append(path) }
   }
 }

@@ -23,6 +23,8 @@ public final class DebugFile {
   public let hasSymbolTable: Bool
   /// It has `.dynsym`, the names that the dynamic linker needs.
   public let hasDynamicSymbols: Bool
+  /// It has `.gnu_debugdata`: compressed, the symbols that `.dynsym` lacks.
+  public let hasMiniDebugInformation: Bool
   /// The address that the file itself gives its first loaded page: 0 for position-independent files.
   public let firstVirtualAddress: UInt64
   /// Where the file says its debug information is (`.gnu_debuglink`).
@@ -72,6 +74,7 @@ public final class DebugFile {
     buildID = handle.buildID
     hasSymbolTable = sections.all.contains { $0.header.sh_type == SHT_SYMTAB && $0.hasContents }
     hasDynamicSymbols = sections.all.contains { $0.header.sh_type == SHT_DYNSYM && $0.hasContents }
+    hasMiniDebugInformation = !sections.bytes(".gnu_debugdata").isEmpty
     (hasDebugInformation, debugInformationProblem) = Self.debugInformation(in: sections)
     let segments = Self.loadedSegments(of: handle.elf)
     // The kernel maps whole pages, so that is where the image begins for the process.
@@ -88,11 +91,94 @@ public final class DebugFile {
     alternateLink = Self.alternateLink(in: sections)
   }
 
+  /// Where the files that this one refers to are looked for. To be set before the debug information is asked for.
+  var companions = CompanionSearch()
+
+  /// The sections with debug information, decompressed; nil where they cannot be.
+  private lazy var debugSections: DebugSections? = {
+    do throws(CompressedSection.Failure) {
+      return try DebugSections(handle, sections)
+    } catch {
+      dwarfProblem = error.reason
+      return nil
+    }
+  }()
+
+  /// Why debug information that is there has turned out not to be readable, in words.
+  private(set) var dwarfProblem: String?
+  /// What the debug information lacks because another file was not found, in words.
+  private var supplementaryProblem: String?
+
+  /// What answers so far lacked because a file that this one refers to was not found, in words.
+  var companionProblems: [String] {
+    let split = isReadingUnits ? units?.splitUnits.problem : nil
+    return [supplementaryProblem, split].compactMap { $0 }.map { "\(path): \($0)" }
+  }
+
+  /// Size of the debug information in bytes, to estimate what it takes to read.
+  var debugInformationSize: Int {
+    hasDebugInformation ? debugSections?.sections.bytes(".debug_info").count ?? 0 : 0
+  }
+
   /// libdw's handle, opened when first asked for; nil where the file has no debug information that libdw can read.
-  private(set) lazy var dwarf: DwarfHandle? = hasDebugInformation ? DwarfHandle(handle) : nil
+  private(set) lazy var dwarf: DwarfHandle? = {
+    guard hasDebugInformation, let debugSections else { return nil }
+    guard let dwarf = DwarfHandle(debugSections.handle) else {
+      dwarfProblem = "its debug information cannot be read (\(DwarfHandle.lastError()))"
+      return nil
+    }
+    if let alternateLink {
+      do throws(SupplementaryFile.Failure) {
+        let shared = try SupplementaryFile(for: alternateLink, of: location, in: companions).file
+        if let other = shared.dwarf {
+          dwarf.setSupplementary(other)
+        } else {
+          supplementaryProblem =
+            "it shares debug information with \(shared.path): \(shared.dwarfProblem ?? "which has none")"
+        }
+      } catch {
+        supplementaryProblem = error.reason
+      }
+      if supplementaryProblem != nil, let nothing = DwarfHandle.empty { dwarf.setSupplementary(nothing) }
+    }
+    return dwarf
+  }()
+
+  private var isReadingUnits = false
 
   /// The addresses and lines of the file's debug information; nil where it has none.
-  private(set) lazy var units: UnitReader? = dwarf.map { UnitReader($0, of: self) }
+  private(set) lazy var units: UnitReader? = {
+    isReadingUnits = true
+    guard let dwarf, let sections = debugSections?.sections else { return nil }
+    return UnitReader(
+      dwarf, sections: sections, code: code, splitUnits: SplitUnitSearch(of: location, in: companions))
+  }()
+
+  /// The ELF file in `.gnu_debugdata`; nil where there is none, or it cannot be read.
+  private(set) lazy var miniDebugInformation: ELFHandle? = {
+    guard hasMiniDebugInformation else { return nil }
+    do throws(MiniDebugInformation.Failure) {
+      return try MiniDebugInformation.open(sections.bytes(".gnu_debugdata"))
+    } catch {
+      miniDebugInformationProblem = error.reason
+      return nil
+    }
+  }()
+
+  /// Why `.gnu_debugdata` cannot be read, once it was asked for; in words.
+  private(set) var miniDebugInformationProblem: String?
+
+  /// How much the file's symbols name.
+  enum SymbolCompleteness: Comparable {
+    case none, dynamic, mini, full
+  }
+
+  /// Reads `.gnu_debugdata`, where it decides.
+  private(set) lazy var symbolCompleteness: SymbolCompleteness = {
+    if hasSymbolTable { return .full }
+    if miniDebugInformation != nil { return .mini }
+    return hasDynamicSymbols ? .dynamic : .none
+  }()
 
   /// The functions that the file's symbol table names.
   private(set) lazy var symbols = SymbolTable(of: self)
@@ -125,27 +211,19 @@ public final class DebugFile {
   }
 
   private static func debugInformation(in sections: ELFSections) -> (Bool, String?) {
-    var found = false
-    for section in sections.all where section.hasContents {
-      guard section.name.hasPrefix(".debug_") || section.name.hasPrefix(".zdebug_") else { continue }
-      if section.header.sh_flags & UInt64(SHF_COMPRESSED) != 0 {
-        var compression = GElf_Chdr()
-        guard gelf_getchdr(section.handle, &compression) != nil else {
-          return (false, "the compression header of \(section.name) is damaged")
-        }
-        // libdw 0.188 takes a file with such sections and finds nothing in it, without an error.
-        guard compression.ch_type == ELFCOMPRESS_ZLIB else {
-          let method = compression.ch_type == 2 ? "zstd" : "method \(compression.ch_type)"
-          return (
-            false,
-            "\(section.name) is compressed with \(method), which libdw does not read; "
-              + "decompress it: objcopy --decompress-debug-sections"
-          )
-        }
-      }
-      if section.name == ".debug_info" || section.name == ".zdebug_info" { found = true }
+    guard sections.all.contains(where: { ($0.name == ".debug_info" || $0.name == ".zdebug_info") && $0.hasContents })
+    else { return (false, nil) }
+    // DWARF 5's own way to share entries (7.3.6). libdw 0.188 takes a reference to the other file for one to this file, and
+    // so finds any name.
+    if !sections.bytes(".debug_sup").isEmpty {
+      return (
+        false,
+        "it shares debug information by .debug_sup, which libdw reads wrongly; use .gnu_debugaltlink (dwz without -5)"
+      )
     }
-    return (found, nil)
+    // The headers only; what the bytes are worth is seen when they are decompressed.
+    let problem = DebugSections.problem(in: sections)
+    return (problem == nil, problem)
   }
 
   struct Segment {
@@ -171,8 +249,8 @@ public final class DebugFile {
 
   private static func alternateLink(in sections: ELFSections) -> AlternateLink? {
     let bytes = sections.bytes(".gnu_debugaltlink")
-    guard let path = bytes.string(at: 0) else { return nil }
-    return AlternateLink(path: path, buildID: BuildID(bytes: bytes.dropFirst(path.utf8.count + 1).prefix(256)))
+    guard let path = bytes.string(at: 0), let end = bytes.firstIndex(of: 0) else { return nil }
+    return AlternateLink(path: path, buildID: BuildID(bytes: bytes[(end + 1)...].prefix(256)))
   }
 }
 

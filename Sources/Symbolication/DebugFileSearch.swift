@@ -1,7 +1,7 @@
 public import CrashModel
 private import Glibc
 
-/// Finds the files with an image's names on this machine.
+/// Finds the files with an image's names on this machine, and on debuginfod servers if asked to.
 ///
 /// The places, in this order, until one has debug information and one has a full symbol table:
 ///
@@ -10,93 +10,170 @@ private import Glibc
 ///    name and its name with `.debug`, and at last any ELF file below it with the build id;
 /// 3. the image's own path;
 /// 4. the file that the image's `.gnu_debuglink` names: beside it, in `.debug/`, and in `/usr/lib/debug/<its directory>`;
-/// 5. `/usr/lib/debug/.build-id/ab/cdef….debug`.
+/// 5. `/usr/lib/debug/.build-id/ab/cdef….debug`;
+/// 6. the servers that were given.
+///
+/// With a `sysroot`, 3 to 5 lie below it, and symbolic links in it are followed as in a process whose root it is.
+///
+/// What a debug file refers to is looked for in the same places: the file that it shares entries with (`.gnu_debugaltlink`)
+/// by its build id and at the link's path, split units (`.dwo`, `.dwp`) by their ids, where the compiler left them, beside
+/// the file, and in the files and directories that were given.
 ///
 /// A file counts only if its build id is the image's. One with another build id is never used, and the result names it.
-/// The network is never asked: libdw's own search would ask a debuginfod server wherever `DEBUGINFOD_URLS` is set, so it
-/// is not used. Not thread-safe.
+/// No server is asked unless `servers` is given: libdw's own search would ask one wherever `DEBUGINFOD_URLS` is set, so it is
+/// not used. Not thread-safe.
 ///
 /// ```swift
-/// let search = DebugFileSearch(directories: ["/srv/debug"])
+/// let search = DebugFileSearch(directories: ["/srv/debug"], servers: .fromEnvironment())
 /// let found = search.files(for: image)
 /// for refusal in found.refusals { print(refusal) }
 /// ```
 public final class DebugFileSearch {
   private let files: [GivenFile]
-  private let directories: [FilePath]
+  private let directories: DebugDirectories
   private let systemDirectory: FilePath?
   private let usesImagePaths: Bool
-  private var indexes: [FilePath: DebugDirectoryIndex] = [:]
+  private let root: FileSystemRoot
+  private let servers: DebuginfodClient?
+  private let companions: CompanionSearch
 
   private struct GivenFile {
     var path: FilePath
     var buildID: BuildID?
     var error: DebugFileError?
+    var role = Role.debugFile
+
+    enum Role {
+      /// Of an image.
+      case debugFile
+      /// Of debug files: what they share, or their split units.
+      case supplementary, split
+    }
   }
 
   /// - Parameters:
-  ///   - files: debug files, executables or libraries; each is used for the image with its build id.
+  ///   - files: debug files, executables or libraries; each is used for the image with its build id. Files with split units
+  ///     (`.dwo`, `.dwp`), and what `dwz -m` made of several files, as well.
   ///   - directories: looked through as the type's documentation says.
   ///   - systemDirectory: `/usr/lib/debug`, or nil to leave it out.
   ///   - usesImagePaths: whether to look where the process had the image: right where it ran on this machine, and
   ///     harmless elsewhere, because of the build id.
+  ///   - sysroot: a directory with the file system that the process had, as that of a container; nil for `/`.
+  ///   - servers: asked last, for what no file here has; nil to ask none.
   public convenience init(
     files: [String] = [], directories: [String] = [], systemDirectory: String? = "/usr/lib/debug",
-    usesImagePaths: Bool = true
+    usesImagePaths: Bool = true, sysroot: String? = nil, servers: DebuginfodClient? = nil
   ) {
     self.init(
       files: files.map { FilePath($0) }, directories: directories.map { FilePath($0) },
-      systemDirectory: systemDirectory.map { FilePath($0) }, usesImagePaths: usesImagePaths)
+      systemDirectory: systemDirectory.map { FilePath($0) }, usesImagePaths: usesImagePaths,
+      sysroot: sysroot.map { FilePath($0) }, servers: servers)
   }
 
   package init(
     files: [FilePath], directories: [FilePath], systemDirectory: FilePath? = FilePath("/usr/lib/debug"),
-    usesImagePaths: Bool = true
+    usesImagePaths: Bool = true, sysroot: FilePath? = nil, servers: DebuginfodClient? = nil
   ) {
-    self.directories = directories
+    self.directories = DebugDirectories(directories)
     self.systemDirectory = systemDirectory
     self.usesImagePaths = usesImagePaths
-    self.files = files.map { path in
-      do throws(DebugFileError) {
-        return GivenFile(path: path, buildID: try ELFHandle(path: path).buildID, error: nil)
-      } catch {
-        return GivenFile(path: path, buildID: nil, error: error)
+    self.servers = servers
+    root = FileSystemRoot(directory: sysroot)
+    self.files = files.map(Self.examine)
+    companions = CompanionSearch(
+      givenFiles: self.files.compactMap { file in file.buildID.map { (file.path, $0) } },
+      givenSplitFiles: GivenSplitFiles(self.files.filter { $0.role == .split }.map(\.path)),
+      directories: self.directories, systemDirectory: systemDirectory, root: root, servers: servers)
+  }
+
+  private static func examine(_ path: FilePath) -> GivenFile {
+    do throws(DebugFileError) {
+      let handle = try ELFHandle(path: path)
+      var file = GivenFile(path: path, buildID: handle.buildID)
+      if let sections = ELFSections(handle.elf) {
+        if SplitFile.isSplit(sections) {
+          file.role = .split
+        } else if SupplementaryFile.isSupplementary(sections) {
+          file.role = .supplementary
+        }
       }
+      return file
+    } catch {
+      return GivenFile(path: path, buildID: nil, error: error)
     }
   }
 
   /// Given files that cannot be read, which is worth telling whoever gave them.
   public var unreadableFiles: [DebugFileError] { files.compactMap(\.error) }
 
-  /// Given directories that do not exist or cannot be read, which is worth telling as well.
+  /// Given directories (the sysroot too) that do not exist or cannot be read, which is worth telling as well.
   public var unreadableDirectories: [DebugFileError] {
-    directories.compactMap { directory in
+    (directories.paths + [root.directory].compactMap { $0 }).compactMap { directory in
       DirectoryListing(of: directory, limit: 1).failure.map { .cannotOpen(path: directory.description, code: $0) }
     }
   }
 
-  /// Given files that can be read, with their build ids: what is none of any image's was given in vain.
+  /// Given files that can be read, with their build ids: what is none of any image's was given in vain. Those that only
+  /// other debug files refer to are left out.
   public var givenFiles: [(path: String, buildID: BuildID?)] {
-    files.filter { $0.error == nil }.map { ($0.path.description, $0.buildID) }
+    files.filter { $0.error == nil && $0.role == .debugFile }.map { ($0.path.description, $0.buildID) }
   }
 
   /// What was found for one image.
   ///
   /// Opens files and may walk a given directory, once for all images. Never fails: what cannot be used is in the result.
   public func files(for image: Image) -> FoundDebugFiles {
-    var found = Candidates(image: image)
+    var found = DebugFileCandidates(image: image, companions: companions(of: image))
     searchGivenFiles(&found)
-    for directory in directories where !found.isComplete { search(directory, &found) }
+    for directory in directories.paths where !found.isComplete { search(directory, &found) }
     // An image without a build id could be any build; only the file that the process itself mapped comes into question.
     if !found.isComplete, usesImagePaths { searchImagePath(&found) }
     if !found.isComplete { searchDebugLink(&found) }
     if !found.isComplete, let systemDirectory, let id = image.buildID {
-      for path in Self.buildIDPaths(of: id, below: systemDirectory.appending(".build-id")) { found.consider(path) }
+      for path in BuildIDPath.all(of: id, below: systemDirectory.appending(".build-id")) {
+        considerInRoot(path, &found)
+      }
+    }
+    // Not the kernel's own image, which has a build id and no file.
+    if !found.isComplete, let servers, let id = image.buildID, image.path.hasPrefix("/") {
+      ask(servers, id, &found)
     }
     return found.result
   }
 
-  private func searchGivenFiles(_ found: inout Candidates) {
+  /// Gives a file that was not found here, but opened by name, what it needs to find those that it refers to.
+  func adopt(_ file: DebugFile) { file.companions = companions }
+
+  private func companions(of image: Image) -> CompanionSearch {
+    var companions = companions
+    if usesImagePaths, image.path.hasPrefix("/") { companions.imagePath = FilePath(image.path) }
+    return companions
+  }
+
+  /// Considers a file by the path that the process would know it by.
+  private func considerInRoot(
+    _ path: FilePath, check: DebugFileCandidates.Check = .buildID, _ found: inout DebugFileCandidates
+  ) {
+    if let path = root.resolve(path) {
+      found.consider(path, check: check)
+    } else {
+      found.refuse(path, .unreadable(.cannotOpen(path: path.description, code: ELOOP)))
+    }
+  }
+
+  private func ask(_ servers: DebuginfodClient, _ id: BuildID, _ found: inout DebugFileCandidates) {
+    func take(_ outcome: DebuginfodClient.Outcome) {
+      switch outcome {
+      case .found(let path): found.consider(path)
+      case .failed(let reason): found.searched.append(reason)
+      }
+    }
+    take(servers.debugInformation(id))
+    // A program that was never stripped has its symbols itself, and is all there is where it was built without `-g`.
+    if !found.hasSymbols { take(servers.executable(id)) }
+  }
+
+  private func searchGivenFiles(_ found: inout DebugFileCandidates) {
     guard let id = found.image.buildID else { return }
     for file in files {
       if file.buildID == id {
@@ -109,12 +186,12 @@ public final class DebugFileSearch {
     if !files.isEmpty { found.searched.append("the \(files.count) given file\(files.count == 1 ? "" : "s")") }
   }
 
-  private func search(_ directory: FilePath, _ found: inout Candidates) {
+  private func search(_ directory: FilePath, _ found: inout DebugFileCandidates) {
     guard let id = found.image.buildID else { return }
-    for path in Self.buildIDPaths(of: id, below: directory.appending(".build-id")) {
+    for path in BuildIDPath.all(of: id, below: directory.appending(".build-id")) {
       found.consider(path, isListed: false)
     }
-    for path in Self.buildIDPaths(of: id, below: directory) { found.consider(path, isListed: false) }
+    for path in BuildIDPath.all(of: id, below: directory) { found.consider(path, isListed: false) }
     if found.image.path.hasPrefix("/") {
       found.consider(directory.appending(String(found.image.path.dropFirst())), isListed: false)
     }
@@ -125,12 +202,14 @@ public final class DebugFileSearch {
     }
     found.searched.append("\(directory) and what is below it")
     if found.isComplete { return }
-    let index = indexes[directory] ?? DebugDirectoryIndex(directory)
-    indexes[directory] = index
-    if let path = index.byBuildID[id] {
-      found.consider(path, isListed: false)
+    let index = directories.index(of: directory)
+    if let paths = index.byBuildID[id] {
+      for path in paths { found.consider(path, isListed: false) }
     } else {
-      for path in (index.byName[Array(name.utf8)] ?? []) + (index.byName[Array((name + ".debug").utf8)] ?? []) {
+      // Only to say which other builds are there; of a name that is all over a tree, a few do.
+      for path in ((index.byName[Array(name.utf8)] ?? []) + (index.byName[Array((name + ".debug").utf8)] ?? []))
+        .prefix(16)
+      {
         found.consider(path, isListed: false)
       }
     }
@@ -141,27 +220,34 @@ public final class DebugFileSearch {
     found.searched += index.unreadable
   }
 
-  private func searchImagePath(_ found: inout Candidates) {
+  private func searchImagePath(_ found: inout DebugFileCandidates) {
     // The kernel's own image and anonymous ones have a name, but no file.
     guard found.image.path.hasPrefix("/") else { return }
     var path = found.image.path
     // What the kernel appends to the path of a file that was replaced while the process ran.
     let deleted = " (deleted)"
     if path.hasSuffix(deleted) { path.removeLast(deleted.count) }
-    found.consider(FilePath(path), check: found.image.buildID == nil ? .nothing : .buildID)
+    considerInRoot(FilePath(path), check: found.image.buildID == nil ? .nothing : .buildID, &found)
   }
 
-  private func searchDebugLink(_ found: inout Candidates) {
+  private func searchDebugLink(_ found: inout DebugFileCandidates) {
     guard let origin = found.linkOrigin, let link = origin.debugLink else { return }
     // The name comes from a file that anyone may have made.
     guard !link.name.contains("/"), !link.name.isEmpty else { return }
-    let check: Candidates.Check = found.image.buildID == nil ? .checksum(link.checksum) : .buildID
+    let check: DebugFileCandidates.Check = found.image.buildID == nil ? .checksum(link.checksum) : .buildID
     for directory in Self.directories(of: origin.location) {
-      found.consider(directory.appending(link.name), check: check)
-      found.consider(directory.appending(".debug/" + link.name), check: check)
-      if let systemDirectory {
-        let below = FilePath(bytes: systemDirectory.bytes + directory.bytes)
-        found.consider(below.appending(link.name), check: check)
+      // By the path that the process knew the directory by, if the file is one of its file system.
+      let inside = root.path(of: directory)
+      for name in [link.name, ".debug/" + link.name] {
+        if let inside {
+          considerInRoot(inside.appending(name), check: check, &found)
+        } else {
+          found.consider(directory.appending(name), check: check)
+        }
+      }
+      if let systemDirectory, let inside {
+        let below = FilePath(bytes: systemDirectory.bytes + inside.bytes)
+        considerInRoot(below.appending(link.name), check: check, &found)
       }
     }
   }
@@ -171,137 +257,5 @@ public final class DebugFileSearch {
     var result = [path.directory]
     if let real = RealPath.of(path), real.directory != result[0] { result.append(real.directory) }
     return result
-  }
-
-  private static func buildIDPaths(of id: BuildID, below directory: FilePath) -> [FilePath] {
-    guard id.bytes.count > 1 else { return [] }
-    let text = id.description
-    let name = "\(text.prefix(2))/\(text.dropFirst(2))"
-    // Without the suffix the tree names the program itself, which is worth having for its symbols.
-    return [directory.appending(name + ".debug"), directory.appending(name)]
-  }
-}
-
-/// The files that a search chose, and what it passed over.
-public struct FoundDebugFiles {
-  /// Has DWARF; nil where none was found.
-  public var debugInformation: DebugFile?
-  /// Has a symbol table, the full one where there is one; nil where none was found.
-  public var symbols: DebugFile?
-  /// The right file, where it has no names at all.
-  var nameless: String?
-  /// Files that were there and not used, or used for less than expected.
-  public var refusals: [Refusal]
-  /// Where was looked, in order; for a message.
-  public var searched: [String]
-  /// The image has no build id, so that nothing proves that the file is the one that ran.
-  public var isUnverified: Bool
-
-  /// A file that was found and not used.
-  public struct Refusal: Hashable, Sendable, CustomStringConvertible {
-    public var path: String
-    public var reason: Reason
-
-    public enum Reason: Hashable, Sendable {
-      /// It is another build.
-      case buildID(expected: BuildID, found: BuildID?)
-      /// Its checksum is not the one of the image's `.gnu_debuglink`.
-      case checksum(expected: UInt32, found: UInt32)
-      case unreadable(DebugFileError)
-      /// The file is the right one, but its debug information cannot be read: why.
-      case debugInformation(String)
-    }
-
-    public var description: String {
-      switch reason {
-      case .buildID(let expected, let found):
-        "\(path): has build id \(found?.description ?? "none"), the image has \(expected); not used"
-      case .checksum(let expected, let found):
-        "\(path): has checksum \(Hex.prefixed(UInt64(found))), the link says \(Hex.prefixed(UInt64(expected))); not used"
-      case .unreadable(let error): error.description
-      case .debugInformation(let text): "\(path): \(text)"
-      }
-    }
-  }
-}
-
-/// The state of one search.
-private struct Candidates {
-  /// What makes a file the right one.
-  enum Check {
-    case buildID
-    case checksum(UInt32)
-    case nothing
-  }
-
-  let image: Image
-  var searched: [String] = []
-  private var refusals: [FoundDebugFiles.Refusal] = []
-  private var debugInformation: DebugFile?
-  private var symbols: DebugFile?
-  private var nameless: String?
-  private var seen: Set<FilePath> = []
-  /// The file whose link leads to the debug file.
-  private(set) var linkOrigin: DebugFile?
-  private var isUnverified = false
-
-  init(image: Image) { self.image = image }
-
-  var isComplete: Bool { debugInformation != nil && symbols?.hasSymbolTable == true }
-
-  var result: FoundDebugFiles {
-    FoundDebugFiles(
-      debugInformation: debugInformation, symbols: symbols, nameless: nameless, refusals: refusals,
-      searched: searched, isUnverified: isUnverified)
-  }
-
-  func isNamedLikeImage(_ path: FilePath) -> Bool {
-    let name = path.lastComponent
-    return !image.name.isEmpty
-      && (name.elementsEqual(image.name.utf8) || name.elementsEqual((image.name + ".debug").utf8))
-  }
-
-  mutating func refuse(_ path: FilePath, _ reason: FoundDebugFiles.Refusal.Reason) {
-    refusals.append(.init(path: path.description, reason: reason))
-  }
-
-  /// Takes the file if it is the right one and has something that is still missing.
-  ///
-  /// - Parameter isListed: whether to name the path among the places that were looked at.
-  mutating func consider(_ path: FilePath, check: Check = .buildID, isListed: Bool = true) {
-    guard !isComplete, seen.insert(path).inserted else { return }
-    if isListed { searched.append(path.description) }
-    let file: DebugFile
-    do throws(DebugFileError) {
-      file = try DebugFile(path: path)
-    } catch {
-      if case .cannotOpen(_, let code) = error, code == ENOENT || code == ENOTDIR { return }
-      refuse(path, .unreadable(error))
-      return
-    }
-    switch check {
-    case .buildID:
-      guard let expected = image.buildID else { return }
-      guard file.buildID == expected else { return refuse(path, .buildID(expected: expected, found: file.buildID)) }
-    case .checksum(let expected):
-      let found = file.checksum
-      guard found == expected else { return refuse(path, .checksum(expected: expected, found: found)) }
-    case .nothing: isUnverified = true
-    }
-    if let problem = file.debugInformationProblem { refuse(path, .debugInformation(problem)) }
-    if debugInformation == nil, file.hasDebugInformation {
-      if file.dwarf != nil {
-        debugInformation = file
-      } else {
-        refuse(path, .debugInformation("its debug information cannot be read (\(DwarfHandle.lastError()))"))
-      }
-    }
-    if file.hasSymbolTable ? symbols?.hasSymbolTable != true : symbols == nil && file.hasDynamicSymbols {
-      symbols = file
-    }
-    if nameless == nil, !file.hasDebugInformation, !file.hasSymbolTable, !file.hasDynamicSymbols {
-      nameless = path.description
-    }
-    if linkOrigin == nil, file.debugLink != nil { linkOrigin = file }
   }
 }

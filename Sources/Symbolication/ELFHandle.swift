@@ -2,15 +2,18 @@ internal import CLibdw
 internal import CrashModel
 private import Glibc
 
-/// Owns a file descriptor and libelf's handle of it; closes both.
+/// Owns a file descriptor or memory, and libelf's handle of it; closes both.
 ///
 /// The file is mapped, not read: only what is asked for becomes memory. A file that someone truncates while it is read
 /// raises SIGBUS, as with every tool that maps; a file that is replaced by a rename, as package managers do, does not.
 final class ELFHandle {
   let elf: OpaquePointer
+  /// -1 for one in memory.
   let descriptor: Int32
   /// Size of the file in bytes when it was opened.
   let size: Int
+  /// What one in memory consists of.
+  private let memory: MemoryRegion?
 
   /// - Throws: `DebugFileError` for all but a regular file that begins like an ELF file.
   init(path location: FilePath) throws(DebugFileError) {
@@ -46,11 +49,30 @@ final class ELFHandle {
     self.elf = elf
     self.descriptor = descriptor
     size = Int(clamping: status.st_size)
+    memory = nil
+  }
+
+  /// An ELF file in memory.
+  ///
+  /// - Parameter size: of the file, which the memory may be longer than; nil for all of it.
+  /// - Returns: nil for bytes that do not begin like an ELF file.
+  init?(_ memory: MemoryRegion, size: Int? = nil) {
+    let size = min(size ?? memory.bytes.count, memory.bytes.count)
+    _ = elf_version(UInt32(EV_CURRENT))
+    guard let elf = elf_memory(memory.bytes.baseAddress?.assumingMemoryBound(to: CChar.self), size) else { return nil }
+    guard elf_kind(elf) == ELF_K_ELF else {
+      elf_end(elf)
+      return nil
+    }
+    self.elf = elf
+    self.memory = memory
+    self.size = size
+    descriptor = -1
   }
 
   deinit {
     elf_end(elf)
-    close(descriptor)
+    if descriptor >= 0 { close(descriptor) }
   }
 
   static func lastError() -> String {
@@ -73,11 +95,29 @@ final class ELFHandle {
 final class DwarfHandle {
   let dwarf: OpaquePointer
   private let file: ELFHandle
+  /// Of the file that this one shares entries and strings with; kept, as libdw keeps a pointer to it.
+  private var supplementary: DwarfHandle?
 
   init?(_ file: ELFHandle) {
     guard let dwarf = dwarf_begin_elf(file.elf, DWARF_C_READ, nil) else { return nil }
     self.dwarf = dwarf
     self.file = file
+  }
+
+  /// Gives libdw the file that references to a supplementary file (`dwz`) mean; otherwise it would look for one itself, and
+  /// take whatever lies at the path.
+  func setSupplementary(_ other: DwarfHandle) {
+    dwarf_setalt(dwarf, other.dwarf)
+    supplementary = other
+  }
+
+  /// One without any entry.
+  static var empty: DwarfHandle? {
+    // libdw takes no file without debug sections.
+    ELFImage(
+      machine: UInt16(EM_NONE), type: UInt16(ET_NONE),
+      sections: [.init(name: ".debug_info", size: 1), .init(name: ".debug_str", size: 1)]
+    ).flatMap { ELFHandle($0.memory) }.flatMap { DwarfHandle($0) }
   }
 
   deinit { dwarf_end(dwarf) }

@@ -11,6 +11,13 @@ struct ELFSections {
     /// Takes bytes of the file; a section that only names a place in memory does not.
     var hasContents: Bool { header.sh_type != SHT_NOBITS && header.sh_size > 0 }
 
+    /// As they stand in the file; empty where there are none, or they lie outside of it.
+    var bytes: UnsafeRawBufferPointer {
+      guard hasContents, let data = elf_rawdata(handle, nil), let buffer = data.pointee.d_buf, data.pointee.d_size > 0
+      else { return UnsafeRawBufferPointer(start: nil, count: 0) }
+      return UnsafeRawBufferPointer(start: buffer, count: data.pointee.d_size)
+    }
+
     var addresses: AddressRange {
       AddressRange(low: header.sh_addr, high: header.sh_addr &+ header.sh_size)
     }
@@ -41,15 +48,14 @@ struct ELFSections {
 
   subscript(name: String) -> Section? { all.first { $0.name == name } }
 
-  /// The section's bytes, decompressed where libdw has done so; empty where there are none.
+  /// The bytes of the first of these sections that has any, as they stand in the file; empty where there are none.
   ///
-  /// They belong to libelf and live as long as its handle. `Dwarf` decompresses all sections when it is opened, so it
-  /// has to be opened before.
+  /// They belong to libelf and live as long as its handle.
   func bytes(_ names: String...) -> UnsafeRawBufferPointer {
     for name in names {
-      guard let section = self[name], section.hasContents, let data = elf_rawdata(section.handle, nil) else { continue }
-      let (buffer, size) = (data.pointee.d_buf, data.pointee.d_size)
-      if let buffer, size > 0 { return UnsafeRawBufferPointer(start: buffer, count: size) }
+      guard let section = self[name] else { continue }
+      let bytes = section.bytes
+      if !bytes.isEmpty { return bytes }
     }
     return UnsafeRawBufferPointer(start: nil, count: 0)
   }

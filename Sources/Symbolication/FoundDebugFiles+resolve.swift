@@ -8,27 +8,21 @@ extension FoundDebugFiles {
   ///   - addresses: sorted, without repetitions.
   ///   - nearestLines: whether code without a line gets the nearest one of its function.
   ///   - table: made from these files; asked instead of them.
+  ///   - names: as people write them; kept from call to call by whoever asks often.
   /// - Returns: one for each address.
   func resolve(
-    _ addresses: [UInt64], nearestLines: Bool, table: AddressTable? = nil
+    _ addresses: [UInt64], nearestLines: Bool, table: AddressTable? = nil, names: inout DisplayNames
   ) -> [ResolvedAddress] {
     if addresses.isEmpty { return [] }
     let functions =
       table.map { table in
         addresses.map { table.functions(at: $0, nearestLines: nearestLines) ?? [] }
       } ?? functions(at: addresses, nearestLines: nearestLines)
-    var displayNames: [String: String] = [:]
-    func display(_ raw: String) -> String {
-      if let name = displayNames[raw] { return name }
-      let name = FunctionName.display(raw)
-      displayNames[raw] = name
-      return name
-    }
     return functions.map { functions in
       var resolved = ResolvedAddress(functions: functions)
       resolved.takeRuntimeFailure()
       for index in resolved.functions.indices {
-        if let raw = resolved.functions[index].rawFunction { resolved.functions[index].function = display(raw) }
+        if let raw = resolved.functions[index].rawFunction { resolved.functions[index].function = names[raw] }
       }
       resolved.functions.removeAll { $0.rawFunction == nil && $0.file == nil }
       return resolved
@@ -59,6 +53,22 @@ extension FoundDebugFiles {
   static func completed(_ raw: String?, by symbol: String) -> String {
     guard let raw else { return symbol }
     return symbol.hasPrefix("_Z") ? String(FunctionName.withoutCloneSuffix(symbol)) : raw
+  }
+}
+
+/// Names as people write them, by the linker's. Bounded: a stream of ever new names must not keep them all.
+struct DisplayNames {
+  private static let limit = 50_000
+  private var known: [String: String] = [:]
+
+  subscript(raw: String) -> String {
+    mutating get {
+      if let name = known[raw] { return name }
+      let name = FunctionName.display(raw)
+      if known.count >= Self.limit { known.removeAll(keepingCapacity: true) }
+      known[raw] = name
+      return name
+    }
   }
 }
 

@@ -17,15 +17,18 @@ public struct ImageSummary: Hashable, Sendable {
   public var namelessFrameCount: Int
   /// Files that were found and not used.
   public var refusals: [FoundDebugFiles.Refusal]
+  /// What the names lack because a file that the debug file refers to (split units, what `dwz` moved) was not found, and
+  /// where it was looked for; in words.
+  public var companionProblems: [String] = []
 
   public enum Status: Hashable, Sendable {
     /// Functions, inlined ones included, files and lines.
     case debugInformation
-    /// Functions only, from the full symbol table; `reason` says why, where debug information is there and cannot be
+    /// Functions only, from the full symbol table or the one in `.gnu_debugdata`; `reason` says why, where debug information is there and cannot be
     /// read.
     case symbolsOnly(reason: String?)
     /// Only the functions that other files may call (`.dynsym`), as `strip` leaves them: those that the program calls
-    /// itself have no name. `reason` as above.
+    /// itself have no name. `reason` as above, and of compressed symbols that cannot be read.
     case dynamicSymbolsOnly(reason: String?)
     /// No file; where was looked.
     case notFound(places: [String])
@@ -43,6 +46,7 @@ extension FoundDebugFiles {
   var status: ImageSummary.Status {
     if debugInformation != nil { return .debugInformation }
     var problem: String?
+    var symbolProblem: String?
     var unreadable: (path: String, reason: String)?
     var mismatch: (path: String, found: BuildID?)?
     for refusal in refusals {
@@ -50,11 +54,13 @@ extension FoundDebugFiles {
       case .debugInformation(let text): problem = problem ?? "\(refusal.path): \(text)"
       case .unreadable(let error): unreadable = unreadable ?? (refusal.path, error.reason)
       case .buildID(_, let found): mismatch = mismatch ?? (refusal.path, found)
+      case .symbols(let text): symbolProblem = symbolProblem ?? "\(refusal.path): \(text)"
       case .checksum: break
       }
     }
     if let symbols {
-      return symbols.hasSymbolTable ? .symbolsOnly(reason: problem) : .dynamicSymbolsOnly(reason: problem)
+      return symbols.symbolCompleteness >= .mini
+        ? .symbolsOnly(reason: problem) : .dynamicSymbolsOnly(reason: problem ?? symbolProblem)
     }
     if let mismatch { return .buildIDMismatch(path: mismatch.path, found: mismatch.found) }
     if let unreadable { return .unreadable(path: unreadable.path, reason: unreadable.reason) }

@@ -21,7 +21,7 @@ extension UnitContents {
       }
       readRangeList(at: offset, body)
     } else {
-      readPairs(at: Int(clamping: value), body)
+      readPairs(at: rangesBase.addingReportingOverflow(Int(clamping: value)).partialValue, body)
     }
   }
 

@@ -3,8 +3,9 @@ private import Glibc
 
 /// The functions of an ELF file's symbol table, by address.
 ///
-/// `.symtab`, or `.dynsym` where a file has only that. Read once, when first asked: a batch whose functions all have
-/// debug information never pays for it. A symbol takes 24 bytes; names stay in the file until one is asked for.
+/// `.symtab`; where a file has none, `.dynsym` and what `.gnu_debugdata` adds to it. Read once, when first asked: a batch whose
+/// functions all have debug information never pays for it. A symbol takes 24 bytes; names stay in the file until one is asked
+/// for.
 struct SymbolTable {
   private struct Symbol {
     var address: UInt64
@@ -14,37 +15,52 @@ struct SymbolTable {
     var name: UInt32
     /// Lower is better, among symbols of one address.
     var rank: UInt8
+    /// Index in `names`.
+    var table: UInt8
   }
 
   /// Sorted by address, one for each.
   private let symbols: [Symbol]
-  private let names: UnsafeRawBufferPointer
+  /// The string tables.
+  private let names: [UnsafeRawBufferPointer]
   private let code: CodeRanges
-  // The names lie in its memory.
-  private let handle: ELFHandle
+  // The names lie in their memory.
+  private let handles: [ELFHandle]
 
   init(of file: DebugFile) {
-    handle = file.handle
     code = file.code
-    let tables = file.sections.all.filter { $0.hasContents }
+    var sources: [(handle: ELFHandle, sections: ELFSections)] = [(file.handle, file.sections)]
+    if !file.hasSymbolTable, let mini = file.miniDebugInformation, let sections = ELFSections(mini.elf) {
+      sources.append((mini, sections))
+    }
+    handles = sources.map(\.handle)
+    var names: [UnsafeRawBufferPointer] = []
+    var symbols: [Symbol] = []
+    for source in sources {
+      guard let table = Self.table(in: source.sections) else { continue }
+      symbols += Self.functions(
+        in: table.symbols, names: table.names, table: UInt8(clamping: names.count), code: file.code)
+      names.append(table.names)
+    }
+    self.names = names
+    self.symbols = Self.sorted(symbols)
+  }
+
+  private static func table(
+    in sections: ELFSections
+  ) -> (symbols: UnsafeRawBufferPointer, names: UnsafeRawBufferPointer)? {
+    let tables = sections.all.filter { $0.hasContents }
     let table =
       tables.first { $0.header.sh_type == SHT_SYMTAB } ?? tables.first { $0.header.sh_type == SHT_DYNSYM }
     guard let table, let data = elf_getdata(table.handle, nil), let buffer = data.pointee.d_buf,
-      let strings = file.sections.all.first(where: { elf_ndxscn($0.handle) == Int(table.header.sh_link) }),
-      strings.hasContents, let stringData = elf_rawdata(strings.handle, nil),
-      let stringBuffer = stringData.pointee.d_buf
-    else {
-      symbols = []
-      names = UnsafeRawBufferPointer(start: nil, count: 0)
-      return
-    }
-    names = UnsafeRawBufferPointer(start: stringBuffer, count: stringData.pointee.d_size)
-    symbols = Self.functions(
-      in: UnsafeRawBufferPointer(start: buffer, count: data.pointee.d_size), names: names, code: code)
+      let strings = sections.all.first(where: { elf_ndxscn($0.handle) == Int(table.header.sh_link) }),
+      !strings.bytes.isEmpty
+    else { return nil }
+    return (UnsafeRawBufferPointer(start: buffer, count: data.pointee.d_size), strings.bytes)
   }
 
   private static func functions(
-    in bytes: UnsafeRawBufferPointer, names: UnsafeRawBufferPointer, code: CodeRanges
+    in bytes: UnsafeRawBufferPointer, names: UnsafeRawBufferPointer, table: UInt8, code: CodeRanges
   ) -> [Symbol] {
     var symbols: [Symbol] = []
     let stride = MemoryLayout<Elf64_Sym>.size
@@ -59,10 +75,16 @@ struct SymbolTable {
       symbols.append(
         Symbol(
           address: symbol.st_value, size: symbol.st_size, name: symbol.st_name,
-          rank: (type == STT_NOTYPE ? 4 : 0) | (isLocal ? 2 : 0) | (symbol.st_size == 0 ? 1 : 0)))
+          rank: (type == STT_NOTYPE ? 4 : 0) | (isLocal ? 2 : 0) | (symbol.st_size == 0 ? 1 : 0), table: table))
     }
+    return symbols
+  }
+
+  /// One symbol for each address.
+  private static func sorted(_ symbols: [Symbol]) -> [Symbol] {
+    var symbols = symbols
     // Stable by the place in the table, so that the choice among aliases is the same in every run.
-    symbols.sort { ($0.address, $0.rank, $0.name) < ($1.address, $1.rank, $1.name) }
+    symbols.sort { ($0.address, $0.rank, $0.table, $0.name) < ($1.address, $1.rank, $1.table, $1.name) }
     var kept = 0
     for symbol in symbols where kept == 0 || symbols[kept - 1].address != symbol.address {
       symbols[kept] = symbol
@@ -106,7 +128,7 @@ struct SymbolTable {
       // A symbol without a size (assembly) reaches up to the next one, but not into another section: the first stub of
       // `.plt` is not the last function of `.init`.
       let covers = symbol.size > 0 ? offset < symbol.size : code.range(of: symbol.address)?.contains(address) == true
-      if covers { return names.string(at: Int(symbol.name)) }
+      if covers { return names[Int(symbol.table)].string(at: Int(symbol.name)) }
       if symbol.size == 0 { return nil }
     }
     return nil

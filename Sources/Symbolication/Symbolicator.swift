@@ -67,7 +67,8 @@ public final class Symbolicator {
         ImageSummary(
           imageIndex: index, path: image.path, buildID: image.buildID, status: files.status,
           file: (files.debugInformation ?? files.symbols)?.path, isUnverified: files.isUnverified,
-          frameCount: counts[index] ?? 0, namelessFrameCount: 0, refusals: files.refusals))
+          frameCount: counts[index] ?? 0, namelessFrameCount: 0, refusals: files.refusals,
+          companionProblems: files.debugInformation?.companionProblems ?? []))
     }
     var nameless: [Int: Int] = [:]
     let statuses = Dictionary(summaries.map { ($0.imageIndex, $0.status) }, uniquingKeysWith: { first, _ in first })
@@ -98,6 +99,7 @@ public final class Symbolicator {
   /// - Throws: `DebugFileError` where the file cannot be read.
   public func symbolize(file path: String, addresses: [UInt64]) throws(DebugFileError) -> [ResolvedAddress] {
     let file = try DebugFile(path: path)
+    search.adopt(file)
     // The search takes an image's path for one of another process, and so only if it is absolute.
     let image = Image(
       path: RealPath.of(file.location)?.description ?? path, buildID: file.buildID,
@@ -106,7 +108,7 @@ public final class Symbolicator {
     if symbols.files.debugInformation == nil || symbols.files.symbols == nil {
       var files = symbols.files
       if files.debugInformation == nil, file.hasDebugInformation { files.debugInformation = file }
-      if files.symbols == nil, file.hasSymbolTable || file.hasDynamicSymbols { files.symbols = file }
+      if files.symbols == nil, file.symbolCompleteness > .none { files.symbols = file }
       symbols = SymbolSource(files, tables: tables)
       found[ImageKey(path: image.path, buildID: image.buildID)] = symbols
     }

@@ -1,4 +1,5 @@
 internal import CLibdw
+private import CrashModel
 private import Glibc
 
 /// The bytes of one unit and what they are relative to, found through libdw and then read directly.
@@ -6,9 +7,8 @@ private import Glibc
 /// libdw's own walk (`dwarf_child`, `dwarf_siblingof`) reads an entry with children again to find what follows it, and
 /// looks each shape up in a hash table: 150 ns an entry, where a straight scan takes a tenth of it.
 struct UnitContents {
-  let dwarf: OpaquePointer
-  /// The entry of the unit itself; of the split unit where there is one.
-  let die: Dwarf_Die
+  /// The half in another file, which the entries are then of; nil for a unit that is whole.
+  let split: SplitUnit?
   let info: UnsafeRawBufferPointer
   /// Offset in `info` of the unit's header, which references within the unit count from.
   let header: Int
@@ -16,83 +16,88 @@ struct UnitContents {
   let entries: Range<Int>
   let format: UnitFormat
   let abbreviations: AbbreviationTable
-  /// In a `.dwo` file; addresses and ranges are then left to libdw, which knows both files.
-  let isSplit: Bool
   /// What offsets in a range list are relative to.
   let baseAddress: UInt64
   let addresses: UnsafeRawBufferPointer
   let addressBase: Int
   let ranges: UnsafeRawBufferPointer
   let rangesBase: Int
+  private let dwarf: OpaquePointer
 
   /// - Returns: nil where the unit is damaged or of an unknown version.
-  init?(_ unit: UnitMap.Unit, sections fileSections: ELFSections) {
+  init?(_ unit: UnitMap.Unit, sections: ELFSections, splitUnits: SplitUnitSearch) {
     var die = unit.die
-    if unit.isSkeleton {
-      var split = Dwarf_Die()
-      // Opens the `.dwo` file. Only reached for a unit that has addresses, and so never for a clang module.
-      guard dwarf_cu_info(unit.handle, nil, nil, nil, &split, nil, nil, nil) == 0, split.addr != nil else { return nil }
-      die = split
-      isSplit = true
-    } else {
-      isSplit = false
-    }
-    guard let cu = die.cu, let dwarf = dwarf_cu_getdwarf(cu), let elf = dwarf_getelf(dwarf),
-      let sections = isSplit ? ELFSections(elf) : fileSections
-    else { return nil }
+    guard let cu = die.cu, let dwarf = dwarf_cu_getdwarf(cu) else { return nil }
     self.dwarf = dwarf
-    self.die = die
-    info = isSplit ? sections.bytes(".debug_info.dwo") : sections.bytes(".debug_info", ".zdebug_info")
-    let abbreviationBytes =
-      isSplit ? sections.bytes(".debug_abbrev.dwo") : sections.bytes(".debug_abbrev", ".zdebug_abbrev")
-    let entry = dwarf_dieoffset(&die)
-    let header = entry &- dwarf_cuoffset(&die)
-    guard let firstEntry = Int(exactly: entry), let start = Int(exactly: header), start < firstEntry else { return nil }
-    self.header = start
-
-    var cursor = ByteCursor(info, at: start)
-    var length = UInt64(cursor.u32())
-    let is64Bit = length == 0xffff_ffff
-    if is64Bit { length = cursor.u64() }
-    let contents = cursor.offset
-    let end = min(info.count, contents.addingReportingOverflow(Int(clamping: length)).partialValue)
-    let version = Int(cursor.u16())
-    var abbreviationOffset: UInt64
-    let addressSize: UInt8
-    if version >= 5 {
-      _ = cursor.u8()
-      addressSize = cursor.u8()
-      abbreviationOffset = cursor.sectionOffset(is64Bit: is64Bit)
+    let unitHeader: UnitHeader
+    let abbreviationBytes: UnsafeRawBufferPointer
+    // Only reached for a unit that has addresses, and so never for a clang module.
+    if unit.isSkeleton, let skeleton = SplitUnitSearch.Skeleton(unit), let split = splitUnits.unit(of: skeleton) {
+      self.split = split
+      unitHeader = split.header
+      info = split.sections.info
+      abbreviationBytes = split.sections.abbreviations
     } else {
-      abbreviationOffset = cursor.sectionOffset(is64Bit: is64Bit)
-      addressSize = cursor.u8()
+      // Without its other half a skeleton is all there is. clang can put the inlined functions of a unit there as well
+      // (`-fsplit-dwarf-inlining`).
+      split = nil
+      info = sections.bytes(".debug_info")
+      let start = dwarf_dieoffset(&die) &- dwarf_cuoffset(&die)
+      guard let start = Int(exactly: start), let found = UnitHeader(info, at: start) else { return nil }
+      unitHeader = found
+      abbreviationBytes = sections.bytes(".debug_abbrev")
     }
-    guard !cursor.failed, (2...5).contains(version), addressSize == 8, firstEntry < end else { return nil }
-    entries = firstEntry..<end
-    format = UnitFormat(version: version, is64Bit: is64Bit, addressSize: 8)
+    header = unitHeader.start
+    entries = unitHeader.firstEntry..<unitHeader.end
+    format = unitHeader.format
     guard
       let abbreviations = AbbreviationTable(
-        abbreviationBytes, at: Int(clamping: abbreviationOffset), format: format)
+        abbreviationBytes, at: unitHeader.abbreviationOffset, format: format)
     else { return nil }
     self.abbreviations = abbreviations
 
+    // These stand in the half that the program has, be there another one or not.
     var low: Dwarf_Addr = 0
     baseAddress = dwarf_lowpc(&die, &low) == 0 ? low : 0
-    addresses = sections.bytes(".debug_addr", ".zdebug_addr")
+    addresses = sections.bytes(".debug_addr")
     addressBase =
       DebugInformationEntry.number(&die, DW_AT_addr_base) ?? DebugInformationEntry.number(&die, DW_AT_GNU_addr_base)
       ?? 0
-    ranges =
-      version >= 5
-      ? sections.bytes(".debug_rnglists", ".zdebug_rnglists") : sections.bytes(".debug_ranges", ".zdebug_ranges")
-    rangesBase = DebugInformationEntry.number(&die, DW_AT_rnglists_base) ?? 0
+    if let split, format.version >= 5 {
+      ranges = split.sections.rangeLists
+      // Behind the header, which has a length, four small numbers and the count of offsets.
+      rangesBase = format.is64Bit ? 20 : 12
+    } else if format.version >= 5 {
+      ranges = sections.bytes(".debug_rnglists")
+      rangesBase = DebugInformationEntry.number(&die, DW_AT_rnglists_base) ?? 0
+    } else {
+      ranges = sections.bytes(".debug_ranges")
+      rangesBase = split == nil ? 0 : DebugInformationEntry.number(&die, DW_AT_GNU_ranges_base) ?? 0
+    }
   }
 
-  /// The entry at an offset in `info`, for libdw.
-  func entry(at offset: Int) -> Dwarf_Die? {
+  /// The names of the function whose entry is at an offset in `info`.
+  func names(at offset: Int) -> UnitParts.Names {
+    if let split { return split.names(at: offset) }
+    var names = UnitParts.Names()
     var die = Dwarf_Die()
-    guard dwarf_offdie(dwarf, Dwarf_Off(offset), &die) != nil else { return nil }
-    return die
+    guard dwarf_offdie(dwarf, Dwarf_Off(offset), &die) != nil else { return names }
+    names.linkageName = DebugInformationEntry.linkageName(&die)
+    if names.linkageName == nil { names.name = DebugInformationEntry.name(&die) }
+    names.declarationLine = DebugInformationEntry.declarationLine(&die)
+    return names
+  }
+
+  /// As `names(at:)`, but the bytes of the file; not for split units.
+  func nameBytes(at offset: Int) -> UnitParts.NameBytes {
+    var names = UnitParts.NameBytes(name: nil, isLinkageName: false, declarationLine: nil)
+    var die = Dwarf_Die()
+    guard dwarf_offdie(dwarf, Dwarf_Off(offset), &die) != nil else { return names }
+    names.name = DebugInformationEntry.linkageNameBytes(&die)
+    names.isLinkageName = names.name != nil
+    if names.name == nil { names.name = DebugInformationEntry.nameBytes(&die) }
+    names.declarationLine = DebugInformationEntry.declarationLine(&die)
+    return names
   }
 
   /// The address with this number in the unit's part of `.debug_addr`.
@@ -102,5 +107,26 @@ struct UnitContents {
     var cursor = ByteCursor(addresses, at: addressBase &+ Int(index) &* 8)
     let value = cursor.u64()
     return cursor.failed ? nil : value
+  }
+}
+
+extension SplitUnitSearch.Skeleton {
+  /// - Returns: nil where the unit does not name its other half.
+  init?(_ unit: UnitMap.Unit) {
+    var die = unit.die
+    var id: UInt64 = 0
+    if unit.version < 5 {
+      guard let found = DebugInformationEntry.bits(&die, DW_AT_GNU_dwo_id) else { return nil }
+      id = found
+    } else if dwarf_cu_info(unit.handle, nil, nil, nil, nil, &id, nil, nil) != 0 {
+      return nil
+    }
+    guard
+      let name = DebugInformationEntry.bytes(&die, DW_AT_dwo_name)
+        ?? DebugInformationEntry.bytes(&die, DW_AT_GNU_dwo_name), !name.isEmpty
+    else { return nil }
+    self.init(
+      id: id, name: FilePath(bytes: name),
+      compilationDirectory: DebugInformationEntry.bytes(&die, DW_AT_comp_dir).map { FilePath(bytes: $0) })
   }
 }

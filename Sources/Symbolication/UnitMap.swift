@@ -33,10 +33,12 @@ struct UnitMap {
       guard die.addr != nil, type != UInt8(DW_UT_type), type != UInt8(DW_UT_partial) else { continue }
       // Split or module, a skeleton without addresses of its own answers nothing. Asking it for its ranges would make libdw
       // look for the other file, so its attributes are looked at first.
-      let isSkeleton = type == UInt8(DW_UT_skeleton)
       guard dwarf_hasattr(&die, UInt32(DW_AT_ranges)) != 0 || dwarf_hasattr(&die, UInt32(DW_AT_high_pc)) != 0 else {
         continue
       }
+      // Before DWARF 5 libdw takes one with entries of its own (`clang -fsplit-dwarf-inlining`) for a unit that is whole.
+      let isSkeleton =
+        type == UInt8(DW_UT_skeleton) || version < 5 && dwarf_hasattr(&die, UInt32(DW_AT_GNU_dwo_id)) != 0
       let unit = Int32(clamping: units.count)
       let before = ranges.count
       DebugInformationEntry.forEachRange(of: &die) { range in

@@ -13,6 +13,7 @@ final class UnitReader {
   private let code: CodeRanges
   private let strings: LineProgram.Strings
   private let map: UnitMap
+  let splitUnits: SplitUnitSearch
 
   /// One address's answer, before names of the symbol table are added.
   struct Answer {
@@ -22,15 +23,19 @@ final class UnitReader {
     var wantsLinkageName = false
   }
 
-  init(_ dwarf: DwarfHandle, of file: DebugFile) {
+  /// - Parameters:
+  ///   - sections: of the file, decompressed.
+  ///   - code: the parts of the file that hold code.
+  ///   - splitUnits: finds those of the units whose functions are in another file.
+  init(_ dwarf: DwarfHandle, sections: ELFSections, code: CodeRanges, splitUnits: SplitUnitSearch) {
     self.dwarf = dwarf
-    sections = file.sections
-    code = file.code
+    self.sections = sections
+    self.code = code
+    self.splitUnits = splitUnits
     strings = LineProgram.Strings(
-      line: sections.bytes(".debug_line", ".zdebug_line"),
-      lineStrings: sections.bytes(".debug_line_str", ".zdebug_line_str"),
-      strings: sections.bytes(".debug_str", ".zdebug_str"))
-    map = UnitMap(dwarf.dwarf, code: file.code)
+      line: sections.bytes(".debug_line"), lineStrings: sections.bytes(".debug_line_str"),
+      strings: sections.bytes(".debug_str"))
+    map = UnitMap(dwarf.dwarf, code: code)
   }
 
   /// - Parameters:
@@ -61,9 +66,14 @@ final class UnitReader {
   }
 
   /// What a unit has to say.
-  func parts(of number: Int) -> UnitParts {
-    UnitParts(map.units[number], sections: sections, strings: strings, code: code)
+  func parts(of number: Int) -> UnitParts { parts(of: map.units[number]) }
+
+  private func parts(of unit: UnitMap.Unit) -> UnitParts {
+    UnitParts(unit, sections: sections, splitUnits: splitUnits, strings: strings, code: code)
   }
+
+  /// How many units have their functions in another file.
+  var skeletonCount: Int { map.units.count { $0.isSkeleton } }
 
   /// A place in the source.
   private struct Position {
@@ -89,7 +99,7 @@ final class UnitReader {
   }
 
   private func answer(_ addresses: [UInt64], in unit: UnitMap.Unit, nearestLines: Bool) -> [Answer] {
-    let parts = UnitParts(unit, sections: sections, strings: strings, code: code)
+    let parts = parts(of: unit)
     let contents = parts.contents
     let scanner = contents.map { UnitScanner($0, addresses: addresses, code: code) }
     let nodes = scanner?.nodes ?? []
@@ -110,7 +120,8 @@ final class UnitReader {
     var codeOfNodes: [Int: FunctionCode] = [:]
     func functionCode(of node: Int) -> FunctionCode {
       if let code = codeOfNodes[node] { return code }
-      let code = FunctionCode(nodes[node])
+      let code = FunctionCode(
+        scanner?.codeOfNodes[nodes[node].ranges] ?? [], inlined: nodes[node].inlinedRanges)
       codeOfNodes[node] = code
       return code
     }
@@ -182,7 +193,8 @@ final class UnitReader {
 struct FilePaths {
   private let compilationDirectory: String?
   private let program: LineProgram?
-  private let split: Dwarf_Die?
+  /// Of the other half of a split unit, which counts its files in a table of its own.
+  private let callProgram: LineProgram?
   private var known: [Int: String?] = [:]
   private var knownOfCalls: [Int: String?] = [:]
 
@@ -190,16 +202,16 @@ struct FilePaths {
     var die = unit.die
     compilationDirectory = DebugInformationEntry.string(&die, DW_AT_comp_dir)
     self.program = program
-    split = contents.flatMap { $0.isSplit ? $0.die : nil }
+    callProgram = contents?.split?.fileTable
   }
 
   /// - Parameter isFromCall: the number is from a `DW_AT_call_file`, which in split DWARF counts in the table of the `.dwo`
   ///   file.
   subscript(number: Int, isFromCall isFromCall: Bool) -> String? {
     mutating get {
-      if isFromCall, var split {
+      if isFromCall, let callProgram {
         if let path = knownOfCalls[number] { return path }
-        let path = splitPath(of: number, in: &split)
+        let path = callProgram.path(of: number, compilationDirectory: compilationDirectory)
         knownOfCalls[number] = path
         return path
       }
@@ -208,14 +220,5 @@ struct FilePaths {
       known[number] = path
       return path
     }
-  }
-
-  private func splitPath(of number: Int, in die: inout Dwarf_Die) -> String? {
-    var files: OpaquePointer?
-    var count = 0
-    guard dwarf_getsrcfiles(&die, &files, &count) == 0, number >= 0, number < count,
-      let name = dwarf_filesrc(files, number, nil, nil)
-    else { return nil }
-    return SourcePath.join(compilationDirectory: compilationDirectory, directory: nil, name: String(cString: name))
   }
 }

@@ -19,7 +19,8 @@ struct FunctionNode {
   /// Index of the function that it was inlined into; -1 for one that stands for itself.
   var parent: Int
   var isInlined: Bool
-  var ranges: [AddressRange]
+  /// Its code, in the scanner's `codeOfNodes`. Not an array: most functions have one range, and a program has millions.
+  var ranges: Range<Int>
   /// What was inlined directly into it; not noted where all functions are wanted.
   var inlinedRanges: [AddressRange]
 }
@@ -29,9 +30,12 @@ struct FunctionCode {
   private let pieces: CodeRanges
   private let inlined: CodeRanges
 
-  init(_ node: FunctionNode) {
-    pieces = CodeRanges(node.ranges)
-    inlined = CodeRanges(node.inlinedRanges)
+  /// - Parameters:
+  ///   - ranges: of the function.
+  ///   - inlined: of what was inlined directly into it.
+  init(_ ranges: some Sequence<AddressRange>, inlined: [AddressRange]) {
+    pieces = CodeRanges(Array(ranges))
+    self.inlined = CodeRanges(inlined)
   }
 
   /// The contiguous piece of the function that `address` lies in, with the inlined code in it.
@@ -73,6 +77,7 @@ struct UnitScanner {
   private var origin: Int?
   private var call = FunctionNode.Call()
   private(set) var nodes: [FunctionNode] = []
+  private(set) var codeOfNodes: [AddressRange] = []
   /// For each address the innermost function that covers it, an index in `nodes`; -1 for none.
   private(set) var innermost: [Int]
 
@@ -144,7 +149,7 @@ struct UnitScanner {
     let isInlined = abbreviation.tag == UInt32(DW_TAG_inlined_subroutine)
     let parent = openFunctions.count - 1
     let inDropped = isInlined && parent >= 0 && openFunctions[parent].isDropped
-    let hasRanges = readRanges(&cursor, at: offset, abbreviation)
+    let hasRanges = readRanges(&cursor, abbreviation)
     let claimed = ranges.count
     if inDropped {
       ranges.removeAll(keepingCapacity: true)
@@ -169,7 +174,11 @@ struct UnitScanner {
       }
     }
     let node = openFunctions[openFunctions.count - 1].node
-    if node >= 0 { nodes[node].ranges = ranges }
+    if node >= 0 {
+      let first = codeOfNodes.count
+      codeOfNodes.append(contentsOf: ranges)
+      nodes[node].ranges = first..<codeOfNodes.count
+    }
     return inDropped || hasRanges && claimed > 0 && ranges.isEmpty
   }
 
@@ -184,7 +193,7 @@ struct UnitScanner {
       nodes.append(
         FunctionNode(
           offset: openFunctions[current].offset, origin: openFunctions[current].origin,
-          call: openFunctions[current].call, parent: parent, isInlined: openFunctions[current].isInlined, ranges: [],
+          call: openFunctions[current].call, parent: parent, isInlined: openFunctions[current].isInlined, ranges: 0..<0,
           inlinedRanges: []))
     }
     return openFunctions[index].node
@@ -194,7 +203,7 @@ struct UnitScanner {
   ///
   /// - Returns: whether it has any, be they empty or not.
   private mutating func readRanges(
-    _ cursor: inout ByteCursor, at offset: Int, _ abbreviation: AbbreviationTable.Abbreviation
+    _ cursor: inout ByteCursor, _ abbreviation: AbbreviationTable.Abbreviation
   ) -> Bool {
     ranges.removeAll(keepingCapacity: true)
     origin = nil
@@ -230,9 +239,7 @@ struct UnitScanner {
       }
     }
     if cursor.failed || !hasRanges { return hasRanges }
-    if unit.isSplit {
-      if var die = unit.entry(at: offset) { DebugInformationEntry.forEachRange(of: &die) { ranges.append($0) } }
-    } else if let list {
+    if let list {
       unit.forEachRange(list.value, isIndex: list.isIndex) { ranges.append($0) }
     } else if let low, let high {
       let end = highIsLength ? low &+ high : high

@@ -1,4 +1,5 @@
 internal import CrashModel
+private import Symbolication
 
 /// One flag of the command line. Parser, help, completion and manual page all come from `Flag.all`.
 struct Flag: Sendable {
@@ -55,6 +56,30 @@ struct Flag: Sendable {
         return !$1.bytes.isEmpty
       },
       Flag(
+        name: "sysroot", short: nil, value: .path("DIR"),
+        summary: "look for images and system debug files below DIR, as of a container's file system, instead of /",
+        commands: both
+      ) {
+        $0.sysroot = $1.path
+        return !$1.bytes.isEmpty
+      },
+      Flag(
+        name: "debuginfod", short: nil, value: .path("URL"),
+        summary:
+          "ask this debuginfod server for what is not found here (default: DEBUGINFOD_URLS); may be repeated",
+        commands: both
+      ) {
+        $0.debuginfodURLs.append($1.text)
+        return $1.text.hasPrefix("http://") || $1.text.hasPrefix("https://")
+      },
+      Flag(
+        name: "no-debuginfod", short: nil, value: .none, summary: "ask no server, whatever DEBUGINFOD_URLS says",
+        commands: both
+      ) { options, _ in
+        options.usesDebuginfod = false
+        return true
+      },
+      Flag(
         name: "cache-dir", short: nil, value: .path("DIR"),
         summary: "where tables made from debug information are kept (default: ~/.cache/symbolicate)", commands: both
       ) {
@@ -66,6 +91,18 @@ struct Flag: Sendable {
         commands: both
       ) { options, _ in
         options.usesCache = false
+        return true
+      },
+      Flag(
+        name: "tables", short: nil, value: .choice(["auto", "always", "never"]),
+        summary: "when debug information is made into a table: once it pays (default), at first use, or never",
+        commands: both
+      ) { options, value in
+        switch value.text {
+        case "always": options.tables = .always
+        case "never": options.tables = .never
+        default: options.tables = .whenWorthIt
+        }
         return true
       },
       Flag(

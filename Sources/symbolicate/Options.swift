@@ -1,4 +1,5 @@
 internal import CrashModel
+internal import Symbolication
 
 /// What the command line asks for.
 struct Options {
@@ -30,8 +31,12 @@ struct Options {
   var operands: [FilePath] = []
   var executables: [FilePath] = []
   var debugDirectories: [FilePath] = []
+  var sysroot: FilePath?
+  var debuginfodURLs: [String] = []
+  var usesDebuginfod = true
   var cacheDirectory: FilePath?
   var usesCache = true
+  var tables = AddressTables.Use.whenWorthIt
   var format = Format.text
   var pretty = false
   var output: FilePath?

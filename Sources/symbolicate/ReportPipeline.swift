@@ -11,6 +11,14 @@ struct ProcessedReport {
   var isIncomplete: Bool
 }
 
+extension Options {
+  /// The servers to ask for debug files; nil for none.
+  fileprivate var debuginfodServers: DebuginfodClient? {
+    guard usesDebuginfod else { return nil }
+    return debuginfodURLs.isEmpty ? .fromEnvironment() : DebuginfodClient(urls: debuginfodURLs)
+  }
+}
+
 /// The way of every report: redaction, names, reason, stack hash.
 final class ReportPipeline {
   private let symbolicator: Symbolicator
@@ -20,7 +28,9 @@ final class ReportPipeline {
   private var given: GivenFiles
 
   init(options: Options) {
-    let search = DebugFileSearch(files: options.executables, directories: options.debugDirectories)
+    let search = DebugFileSearch(
+      files: options.executables, directories: options.debugDirectories, sysroot: options.sysroot,
+      servers: options.debuginfodServers)
     given = GivenFiles(search)
     symbolicator = Symbolicator(search: search, tables: options.addressTables)
   }
@@ -75,7 +85,10 @@ extension ImageSymbols {
     var status: String
     var problem: String?
     switch summary.status {
-    case .debugInformation: status = "debug information"
+    case .debugInformation:
+      status = "debug information"
+      // Named and incomplete: the functions that were inlined are missing, or a name.
+      problem = summary.companionProblems.isEmpty ? nil : summary.companionProblems.joined(separator: "; ")
     case .symbolsOnly(let reason):
       status = "symbols only"
       problem = reason.map { "\(image): debug information cannot be read: \($0)" }
@@ -90,7 +103,9 @@ extension ImageSymbols {
       }
     case .notFound(let places):
       status = "not found"
-      let looked = places.isEmpty ? "" : "; looked in \(places.prefix(8).joined(separator: ", "))"
+      // The last one too: that is where a server says why it has nothing.
+      let shown = places.count > 8 ? places.prefix(7) + places.suffix(1) : places[...]
+      let looked = shown.isEmpty ? "" : "; looked in \(shown.joined(separator: ", "))"
       problem = "no file for \(image)\(looked); try --exe FILE or --debug-dir DIR"
     case .buildIDMismatch(let path, let found):
       status = "build id mismatch"

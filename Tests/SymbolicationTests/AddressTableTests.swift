@@ -18,7 +18,10 @@ import Testing
 
   private func table(_ files: FoundDebugFiles) throws -> AddressTable {
     let key = try #require(AddressTableIdentity(files)).key
-    let bytes = try #require(AddressTableBuilder.bytes(for: files, key: key))
+    let finished = try #require(AddressTableBuilder.table(for: files, key: key))
+    var bytes: [UInt8] = []
+    finished.forEachPiece { bytes.append(contentsOf: $0) }
+    #expect(bytes.count == finished.size)
     return try table(bytes, key: key)
   }
 
@@ -44,8 +47,9 @@ import Testing
     }
     let sorted = addresses.sorted()
     for nearestLines in [false, true] {
-      let direct = files.resolve(sorted, nearestLines: nearestLines)
-      let indexed = files.resolve(sorted, nearestLines: nearestLines, table: table)
+      var names = DisplayNames()
+      let direct = files.resolve(sorted, nearestLines: nearestLines, names: &names)
+      let indexed = files.resolve(sorted, nearestLines: nearestLines, table: table, names: &names)
       var differences = 0
       for (index, address) in sorted.enumerated() where direct[index] != indexed[index] {
         differences += 1

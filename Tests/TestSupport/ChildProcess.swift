@@ -114,6 +114,8 @@ public struct ChildProcess: Sendable {
     var values = Self.inheritedEnvironment()
     // Tests leave nothing behind, in the user's cache neither.
     values["SYMBOLICATE_CACHE_DIR"] = ""
+    // And ask nobody outside.
+    values["DEBUGINFOD_URLS"] = ""
     values.merge(environment) { $1 }
     var pid: pid_t = 0
     let result = Self.withCStrings(command) { argv in

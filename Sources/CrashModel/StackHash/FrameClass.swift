@@ -1,3 +1,5 @@
+private import Glibc
+
 /// Whose code a frame runs, and how that was decided.
 public struct FrameClass: Hashable, Sendable {
   public enum Kind: String, Hashable, Sendable {
@@ -182,13 +184,27 @@ public let runtimeFailurePrefix = "Swift runtime failure: "
 extension String {
   /// Byte-wise search: the needle is ASCII, and a path need not be valid anything.
   func utf8Contains(_ needle: String) -> Bool {
-    let needle = Array(needle.utf8)
-    let bytes = utf8
-    guard let first = needle.first, bytes.count >= needle.count else { return false }
-    var index = bytes.startIndex
-    while let candidate = bytes[index...].firstIndex(of: first) {
-      if bytes[candidate...].starts(with: needle) { return true }
-      index = bytes.index(after: candidate)
+    utf8.withContiguousStorageIfAvailable { bytes in
+      needle.utf8.withContiguousStorageIfAvailable { Self.contains(bytes, $0) } ?? false
+    }
+      ?? Array(utf8).withUnsafeBufferPointer { bytes in
+        // A string that is not stored as UTF-8, which none of ours is.
+        Array(needle.utf8).withUnsafeBufferPointer { Self.contains(bytes, $0) }
+      }
+  }
+
+  /// `memmem`, which Swift's view of glibc does not have.
+  private static func contains(_ bytes: UnsafeBufferPointer<UInt8>, _ needle: UnsafeBufferPointer<UInt8>) -> Bool {
+    guard let first = needle.first, let start = bytes.baseAddress, let wanted = needle.baseAddress else {
+      return needle.isEmpty
+    }
+    var offset = 0
+    while offset + needle.count <= bytes.count {
+      guard let found = memchr(start + offset, Int32(first), bytes.count - needle.count - offset + 1) else {
+        return false
+      }
+      if memcmp(found, wanted, needle.count) == 0 { return true }
+      offset = UnsafeRawPointer(found) - UnsafeRawPointer(start) + 1
     }
     return false
   }

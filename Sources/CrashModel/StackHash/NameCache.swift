@@ -15,8 +15,10 @@ final class NameCache: Sendable {
   private let known = Lock<[String: Parts]>([:])
 
   func parts(rawFunction: String, function: String) -> Parts {
-    // A name that is not mangled may be shown in two ways; a mangled one has one simplified form.
-    let key = rawFunction == function ? rawFunction : rawFunction + "\0" + function
+    // A name that is not mangled may be shown in two ways; a mangled one has one simplified form, and is the key itself:
+    // putting a longer one together for each frame costs more than the look-up.
+    let key =
+      rawFunction == function || SwiftName.isSwift(rawFunction) ? rawFunction : rawFunction + "\0" + function
     if let parts = known.withLock({ $0[key] }) { return parts }
     var parts = Parts(canonical: CanonicalName.of(function: function, rawFunction: rawFunction))
     if SwiftName.isSwift(rawFunction) {

@@ -1,7 +1,6 @@
 internal import CLibdw
 
-/// Gathers everything that a file's debug information and symbol table say about its code, as the bytes of an
-/// `AddressTable`.
+/// Gathers everything that a file's debug information and symbol table say about its code, for an `AddressTable`.
 ///
 /// Says of each address what `FoundDebugFiles.resolve` says of it; a test holds both to that. A unit is read once: a pass
 /// over its entries, one over its lines, and one over the ranges in which neither changes.
@@ -11,11 +10,13 @@ struct AddressTableBuilder {
   private let symbols: SymbolTable?
   private var contents = AddressTableContents()
 
-  /// - Returns: nil where nothing is known of any address, or the file has more code than a table can hold (4 GiB).
-  static func bytes(for files: FoundDebugFiles, key: [UInt8]) -> [UInt8]? {
+  /// - Returns: nil where nothing is known of any address, the file has more code than a table can hold (4 GiB), or one that
+  ///   it refers to was not found: the table would be kept, and the other file may turn up.
+  static func table(for files: FoundDebugFiles, key: [UInt8]) -> FinishedAddressTable? {
     var builder = AddressTableBuilder(symbols: files.symbols?.symbols)
     let code = (files.debugInformation ?? files.symbols)?.code ?? CodeRanges([])
-    return builder.build(units: files.debugInformation?.units, code: code, key: key)
+    let table = builder.build(units: files.debugInformation?.units, code: code, key: key)
+    return files.debugInformation?.companionProblems.isEmpty == false ? nil : table
   }
 
   private init(symbols: SymbolTable?) { self.symbols = symbols }
@@ -27,7 +28,7 @@ struct AddressTableBuilder {
     var ranges: Range<Int>
   }
 
-  private mutating func build(units: UnitReader?, code: CodeRanges, key: [UInt8]) -> [UInt8]? {
+  private mutating func build(units: UnitReader?, code: CodeRanges, key: [UInt8]) -> FinishedAddressTable? {
     var pieces: [Piece] = []
     if let units {
       for (unit, owned) in units.ownedRanges.enumerated() where !owned.isEmpty {
@@ -49,7 +50,7 @@ struct AddressTableBuilder {
       order.append(contents.ranges.count..<contents.ranges.count + 1)
       contents.add(piece.range.high, Layout.none)
     }
-    return contents.bytes(order: order, key: key)
+    return contents.finished(order: order, key: key)
   }
 
   /// Names code that no unit claims, from the symbol table.
@@ -100,26 +101,25 @@ struct AddressTableContents {
   private var entryList = InternedList<Layout.Entry>()
   private var positionList = InternedList<Layout.Position>()
   private var functionList = InternedList<Layout.Function>()
-  private var strings: [UInt8] = []
-  private var knownStrings: [String: UInt32] = [:]
+  private var strings = InternedStrings()
   /// Offsets and indices have 32 bits.
   private var isFull = false
 
   mutating func add(_ start: UInt64, _ entry: UInt32) { ranges.append(RangeStart(start: start, entry: entry)) }
 
   mutating func string(_ text: String) -> UInt32 {
-    if let known = knownStrings[text] { return known }
-    guard let offset = UInt32(exactly: strings.count), offset < 1 << 31 else {
-      isFull = true
-      return Layout.none
-    }
-    knownStrings[text] = offset
     var text = text
-    text.withUTF8 { bytes in
-      withUnsafeBytes(of: UInt32(truncatingIfNeeded: bytes.count).littleEndian) { strings.append(contentsOf: $0) }
-      strings.append(contentsOf: bytes)
-    }
-    return offset
+    return text.withUTF8 { strings.offset(of: UnsafeRawBufferPointer($0)) }
+  }
+
+  /// - Parameter name: from the file that the table is made of, which stays open.
+  mutating func function(
+    name: UnsafePointer<CChar>?, declarationLine: Int?, hasDebugInformation: Bool
+  ) -> UInt32 {
+    functionList.index(
+      of: Layout.Function(
+        name: name.map { strings.offset(of: $0) } ?? Layout.none, declarationLine: Self.number(declarationLine),
+        hasDebugInformation: hasDebugInformation))
   }
 
   mutating func function(name: String?, declarationLine: Int?, hasDebugInformation: Bool) -> UInt32 {
@@ -148,10 +148,10 @@ struct AddressTableContents {
   }
 
   /// - Parameter order: pieces of `ranges`, in the order of their addresses.
-  func bytes(order: [Range<Int>], key: [UInt8]) -> [UInt8]? {
-    guard !isFull, let first = order.first(where: { !$0.isEmpty }).map({ ranges[$0.lowerBound].start }) else {
-      return nil
-    }
+  func finished(order: [Range<Int>], key: [UInt8]) -> FinishedAddressTable? {
+    guard !isFull, !strings.isFull,
+      let first = order.first(where: { !$0.isEmpty }).map({ ranges[$0.lowerBound].start })
+    else { return nil }
     var starts: [UInt32] = []
     var values: [UInt32] = []
     starts.reserveCapacity(ranges.count)
@@ -163,7 +163,7 @@ struct AddressTableContents {
         values.append(range.entry)
       }
     }
-    guard let last = starts.last, key.count == 32 else { return nil }
+    guard let last = starts.last, key.count == Layout.keySize else { return nil }
     // About two ranges for each bucket.
     var shift: UInt32 = 0
     while last >> shift > UInt32(clamping: starts.count / 2 + 1) { shift += 1 }
@@ -173,92 +173,16 @@ struct AddressTableContents {
       while index + 1 < starts.count, starts[index + 1] <= bucket << shift { index += 1 }
       buckets.append(UInt32(truncatingIfNeeded: index))
     }
-    return write(starts, values, buckets, shift: shift, firstAddress: first, key: key)
-  }
-
-  private func write(
-    _ starts: [UInt32], _ values: [UInt32], _ buckets: [UInt32], shift: UInt32, firstAddress: UInt64, key: [UInt8]
-  ) -> [UInt8] {
-    let (entries, positions, functions) = (entryList.elements, positionList.elements, functionList.elements)
-    let counts: [Layout.Section: Int] = [
-      .starts: starts.count, .values: values.count, .buckets: buckets.count, .entries: entries.count,
-      .positions: positions.count, .functions: functions.count, .strings: strings.count,
-    ]
-    var offsets: [Layout.Section: Int] = [:]
-    var end = Layout.headerSize
-    for section in Layout.Section.allCases where section != .checksums {
-      offsets[section] = end
-      end += ((counts[section] ?? 0) * section.stride + 7) / 8 * 8
+    var functions: [UInt32] = []
+    functions.reserveCapacity(functionList.elements.count * 3)
+    for function in functionList.elements {
+      functions.append(function.name)
+      functions.append(function.declarationLine)
+      functions.append(function.hasDebugInformation ? 1 : 0)
     }
-    let blocks = (end - Layout.headerSize + Layout.blockSize - 1) / Layout.blockSize
-    let size = end + blocks * 4
-    var output = [UInt8](repeating: 0, count: size)
-    output.withUnsafeMutableBytes { bytes in
-      func put(_ value: UInt32, _ offset: Int) {
-        bytes.storeBytes(of: value.littleEndian, toByteOffset: offset, as: UInt32.self)
-      }
-      func put64(_ value: UInt64, _ offset: Int) {
-        bytes.storeBytes(of: value.littleEndian, toByteOffset: offset, as: UInt64.self)
-      }
-      func numbers(_ values: [UInt32], _ section: Layout.Section) {
-        var offset = offsets[section] ?? 0
-        for value in values {
-          put(value, offset)
-          offset += 4
-        }
-      }
-      numbers(starts, .starts)
-      numbers(values, .values)
-      numbers(buckets, .buckets)
-      var offset = offsets[.entries] ?? 0
-      for entry in entries {
-        put(entry.function, offset)
-        put(entry.parent, offset + 4)
-        put(entry.position.file, offset + 8)
-        put(entry.position.line, offset + 12)
-        put(entry.position.column, offset + 16)
-        put(entry.nearest, offset + 20)
-        offset += 24
-      }
-      offset = offsets[.positions] ?? 0
-      for position in positions {
-        put(position.file, offset)
-        put(position.line, offset + 4)
-        put(position.column, offset + 8)
-        offset += 12
-      }
-      offset = offsets[.functions] ?? 0
-      for function in functions {
-        put(function.name, offset)
-        put(function.declarationLine, offset + 4)
-        put(function.hasDebugInformation ? 1 : 0, offset + 8)
-        offset += 12
-      }
-      if let stringsOffset = offsets[.strings] {
-        UnsafeMutableRawBufferPointer(rebasing: bytes[stringsOffset..<stringsOffset + strings.count])
-          .copyBytes(from: strings)
-      }
-      for block in 0..<blocks {
-        let start = Layout.headerSize + block * Layout.blockSize
-        let piece = UnsafeRawBufferPointer(rebasing: bytes[start..<min(start + Layout.blockSize, end)])
-        put(UInt32(truncatingIfNeeded: Layout.checksum(piece)), end + block * 4)
-      }
-      Layout.magic.withUTF8Buffer { UnsafeMutableRawBufferPointer(rebasing: bytes[..<$0.count]).copyBytes(from: $0) }
-      put(Layout.version, Layout.Header.version)
-      put64(UInt64(size), Layout.Header.fileSize)
-      put64(firstAddress, Layout.Header.firstAddress)
-      UnsafeMutableRawBufferPointer(rebasing: bytes[Layout.Header.key..<Layout.Header.key + 32]).copyBytes(from: key)
-      put(shift, Layout.Header.bucketShift)
-      for section in Layout.Section.allCases {
-        let at = Layout.Header.sections + section.rawValue * 16
-        put64(UInt64(offsets[section] ?? end), at)
-        put64(UInt64(section == .checksums ? blocks : counts[section] ?? 0), at + 8)
-      }
-      put64(
-        Layout.checksum(UnsafeRawBufferPointer(rebasing: bytes[end..<size])), Layout.Header.checksumOfChecksums)
-      put64(
-        Layout.checksum(UnsafeRawBufferPointer(rebasing: bytes[..<Layout.Header.checksum])), Layout.Header.checksum)
-    }
-    return output
+    return FinishedAddressTable(
+      starts: starts, values: values, buckets: buckets, entries: entryList.elements,
+      positions: positionList.elements, functions: functions, strings: strings.bytes, firstAddress: first,
+      bucketShift: shift, key: key)
   }
 }

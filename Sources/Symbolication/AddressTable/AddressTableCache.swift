@@ -83,14 +83,15 @@ public struct AddressTableCache: Sendable {
   // MARK: Writing
 
   /// Keeps a table. Never fails: without room there is no table, and the next process builds it again.
-  func store(_ bytes: [UInt8], for identity: AddressTableIdentity) {
+  func store(_ table: FinishedAddressTable, for identity: AddressTableIdentity) {
     guard prepare() else { return }
     let random = UInt64.random(in: .min ... .max)
     let temporary = directory.appending(".\(String(random, radix: 16))\(Self.temporarySuffix)")
     let descriptor = temporary.withCString { open($0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600) }
     guard descriptor >= 0 else { return }
     // No fsync: after a power cut the checksums tell, and a table is rebuilt sooner than a disk is waited for.
-    let isWritten = bytes.withUnsafeBytes { Self.write($0, to: descriptor) }
+    var isWritten = true
+    table.forEachPiece { if isWritten { isWritten = Self.write($0, to: descriptor) } }
     close(descriptor)
     let path = self.path(of: identity, suffix: Self.suffix)
     let isNamed = isWritten && temporary.withCString { from in path.withCString { rename(from, $0) } } == 0

@@ -6,6 +6,7 @@ enum AddressTableLayout {
   /// Changes with every change of the format or of what is put into it: a file of another version counts for nothing.
   static let version: UInt32 = 1
   static let headerSize = 256
+  static let keySize = 32
   /// Sections are verified in pieces of this size, each when it is first used.
   static let blockSize = 4096
   /// "None" of every index.

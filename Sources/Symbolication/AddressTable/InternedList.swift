@@ -4,24 +4,31 @@
 /// withstands an attacker's choice of keys is most of the work of the table.
 struct InternedList<Element: InternedElement> {
   private(set) var elements: [Element] = []
-  /// Index in `elements` plus one, by hash; a power of two of them, at most half full.
-  private var slots: [UInt32] = Array(repeating: 0, count: 1024)
+  /// Upper half of the hash, and the index in `elements` plus one; 0 for a free slot. A power of two of them, at most half
+  /// full. With the hash beside it, an element that is not the one is seldom looked at: each look is a miss of the cache.
+  private var slots: [UInt64] = []
 
   /// - Returns: the value's index.
   mutating func index(of element: Element) -> UInt32 {
+    if slots.isEmpty { slots = Array(repeating: 0, count: 64) }
+    let tag = element.mixed & ~UInt64(UInt32.max)
     let mask = slots.count - 1
-    var slot = Int(truncatingIfNeeded: element.mixed >> 32) & mask
+    var slot = Int(truncatingIfNeeded: tag >> 32) & mask
     while slots[slot] != 0 {
-      let index = slots[slot] - 1
-      if elements[Int(index)] == element { return index }
+      let index = UInt32(truncatingIfNeeded: slots[slot]) &- 1
+      if slots[slot] & ~UInt64(UInt32.max) == tag, elements[Int(index)] == element { return index }
       slot = (slot + 1) & mask
     }
     let index = UInt32(truncatingIfNeeded: elements.count)
     elements.append(element)
-    slots[slot] = index + 1
-    if elements.count * 2 > slots.count { grow() }
+    slots[slot] = tag | UInt64(index + 1)
+    interned += 1
+    if interned * 2 > slots.count { grow() }
     return index
   }
+
+  /// How many of the elements can be found.
+  private var interned = 0
 
   /// Adds a value that is not looked for, and so may stand twice.
   mutating func append(_ element: Element) -> UInt32 {
@@ -31,9 +38,9 @@ struct InternedList<Element: InternedElement> {
 
   private mutating func grow() {
     let mask = slots.count * 4 - 1
-    var larger = [UInt32](repeating: 0, count: mask + 1)
+    var larger = [UInt64](repeating: 0, count: mask + 1)
     for entry in slots where entry != 0 {
-      var slot = Int(truncatingIfNeeded: elements[Int(entry) - 1].mixed >> 32) & mask
+      var slot = Int(truncatingIfNeeded: entry >> 32) & mask
       while larger[slot] != 0 { slot = (slot + 1) & mask }
       larger[slot] = entry
     }

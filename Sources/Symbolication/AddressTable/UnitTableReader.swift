@@ -13,6 +13,9 @@ struct UnitTableReader {
   private let parts: UnitParts
   private let symbols: SymbolTable?
   private let nodes: [FunctionNode]
+  private let codeOfNodes: [AddressRange]
+  /// For each node the one that stands for itself in which it was inlined, in the end.
+  private var outermost: [Int32] = []
   private var functionSegments: [Segment] = []
   private var rowSegments: [Segment] = []
   private var rows: [LineRow] = []
@@ -24,25 +27,46 @@ struct UnitTableReader {
 
   private var pieces: [Int: CodeRanges] = [:]
   private var paths: FilePaths
-  private var pathsOfRows: [UInt32: UInt32] = [:]
+  /// By a row's number of its file.
+  private var pathsOfRows: [UInt32] = []
   private var pathsOfCalls: [Int: UInt32] = [:]
-  /// By the offset of the entry that has the names.
-  private var names: [Int: Names] = [:]
-  /// For nodes whose chain of callers is the same everywhere in them.
-  private var parents: [UInt32?]
+  private var names: [Names] = []
+  /// Index in `names` by the offset of the entry that has them, and by node; -1 for what was not asked yet.
+  private var namedEntries = InternedList<EntryOffset>()
+  private var namesOfNodes: [Int32]
+  /// For nodes whose chain of callers is the same everywhere in them; `unknown` for the others.
+  private var parents: [UInt32]
+
+  /// No index of anything: the numbers that an entry can have end before.
+  private static let unknown = UInt32.max - 1
 
   private struct Names {
     var function: UInt32
+    /// Where the symbol table may have a better one.
     var raw: String?
     var declarationLine: Int?
     var wantsLinkageName: Bool
   }
 
+  private struct EntryOffset: InternedElement {
+    var value: Int
+
+    var mixed: UInt64 { InternedHash.mix(0, UInt64(truncatingIfNeeded: value)) }
+  }
+
   init(_ parts: UnitParts, symbols: SymbolTable?) {
     self.parts = parts
     self.symbols = symbols
-    nodes = parts.contents.map { UnitScanner(all: $0, code: parts.code).nodes } ?? []
-    parents = Array(repeating: nil, count: nodes.count)
+    let scanner = parts.contents.map { UnitScanner(all: $0, code: parts.code) }
+    nodes = scanner?.nodes ?? []
+    codeOfNodes = scanner?.codeOfNodes ?? []
+    parents = Array(repeating: Self.unknown, count: nodes.count)
+    namesOfNodes = Array(repeating: -1, count: nodes.count)
+    outermost.reserveCapacity(nodes.count)
+    for (index, node) in nodes.enumerated() {
+      // A parent stands before what was inlined into it.
+      outermost.append(node.parent >= 0 && node.parent < index ? outermost[node.parent] : Int32(clamping: index))
+    }
     var program = parts.program
     paths = FilePaths(unit: parts.unit, contents: parts.contents, program: parts.program)
     readFunctions()
@@ -58,7 +82,7 @@ struct UnitTableReader {
     var ranges: [(range: AddressRange, owner: Int32)] = []
     for (index, node) in nodes.enumerated() {
       // The last one in the order of the file is the innermost, the lowest owner wins.
-      for range in node.ranges { ranges.append((range, Int32(clamping: nodes.count - 1 - index))) }
+      for range in codeOfNodes[node.ranges] { ranges.append((range, Int32(clamping: nodes.count - 1 - index))) }
     }
     let count = Int32(clamping: nodes.count)
     functionSegments = RangeOwners(ranges).segments.map {
@@ -151,9 +175,7 @@ struct UnitTableReader {
 
   private mutating func wantsSymbol(_ node: Int, _ contents: inout AddressTableContents) -> Bool {
     guard node >= 0 else { return true }
-    var outermost = node
-    while nodes[outermost].parent >= 0 { outermost = nodes[outermost].parent }
-    return names(of: outermost, &contents).wantsLinkageName
+    return names(of: Int(outermost[node]), &contents).wantsLinkageName
   }
 
   private mutating func leaf(
@@ -177,7 +199,7 @@ struct UnitTableReader {
   ) -> (entry: UInt32, isFixed: Bool) {
     let parent = nodes[node].parent
     guard parent >= 0 else { return (Layout.none, true) }
-    if let known = parents[node] { return (known, true) }
+    if parents[node] != Self.unknown { return (parents[node], true) }
     let call = nodes[node].call
     var position = Layout.Position()
     position.file = path(ofCall: call.file, &contents)
@@ -199,17 +221,31 @@ struct UnitTableReader {
   // MARK: Names
 
   private mutating func names(of node: Int, _ contents: inout AddressTableContents) -> Names {
+    if namesOfNodes[node] >= 0 { return names[Int(namesOfNodes[node])] }
     // A copy that stands for itself may have a linkage name of its own (C++ constructors); an inlined one has not.
     let offset = nodes[node].isInlined ? nodes[node].origin : nodes[node].offset
-    if let known = names[offset] { return known }
+    let index = Int(namedEntries.index(of: EntryOffset(value: offset)))
+    namesOfNodes[node] = Int32(clamping: index)
+    if index < names.count { return names[index] }
+    names.append(readNames(at: offset, &contents))
+    return names[index]
+  }
+
+  private func readNames(at offset: Int, _ contents: inout AddressTableContents) -> Names {
+    if let found = parts.nameBytes(at: offset) {
+      let wantsLinkageName = found.name == nil || parts.isCPlusPlus && !found.isLinkageName
+      return Names(
+        function: contents.function(
+          name: found.name, declarationLine: found.declarationLine, hasDebugInformation: true),
+        raw: wantsLinkageName ? found.name.map { String(cString: $0) } : nil, declarationLine: found.declarationLine,
+        wantsLinkageName: wantsLinkageName)
+    }
     let found = parts.names(at: offset)
     let raw = found.linkageName ?? found.name
-    let names = Names(
+    return Names(
       function: contents.function(name: raw, declarationLine: found.declarationLine, hasDebugInformation: true),
       raw: raw, declarationLine: found.declarationLine,
       wantsLinkageName: raw == nil || parts.isCPlusPlus && found.linkageName == nil)
-    self.names[offset] = names
-    return names
   }
 
   /// The function of a node at an address; for code without a node, what the symbol table says.
@@ -233,13 +269,19 @@ struct UnitTableReader {
     var position = Layout.Position()
     position.line = AddressTableContents.number(Int(row.line))
     position.column = AddressTableContents.number(Int(row.column))
-    if let known = pathsOfRows[row.file] {
-      position.file = known
-    } else {
-      position.file = paths[Int(row.file), isFromCall: false].map { contents.string($0) } ?? Layout.none
-      pathsOfRows[row.file] = position.file
-    }
+    position.file = path(ofRow: row.file, &contents)
     return position
+  }
+
+  private mutating func path(ofRow file: UInt32, _ contents: inout AddressTableContents) -> UInt32 {
+    if Int(file) < pathsOfRows.count, pathsOfRows[Int(file)] != Self.unknown { return pathsOfRows[Int(file)] }
+    let path = paths[Int(file), isFromCall: false].map { contents.string($0) } ?? Layout.none
+    // The number is whatever the program says; a unit has some hundreds of files.
+    if file < 1 << 16 {
+      while pathsOfRows.count <= Int(file) { pathsOfRows.append(Self.unknown) }
+      pathsOfRows[Int(file)] = path
+    }
+    return path
   }
 
   private mutating func path(ofCall file: Int?, _ contents: inout AddressTableContents) -> UInt32 {
@@ -274,10 +316,10 @@ struct UnitTableReader {
   }
 
   private mutating func piece(of address: UInt64, in node: Int) -> AddressRange? {
-    let ranges = nodes[node].ranges
-    if ranges.count == 1 { return ranges[0].contains(address) ? ranges[0] : nil }
+    let ranges = codeOfNodes[nodes[node].ranges]
+    if ranges.count == 1, let range = ranges.first { return range.contains(address) ? range : nil }
     if let known = pieces[node] { return known.range(of: address) }
-    let merged = CodeRanges(ranges)
+    let merged = CodeRanges(Array(ranges))
     pieces[node] = merged
     return merged.range(of: address)
   }

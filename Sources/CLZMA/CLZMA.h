@@ -1,0 +1,6 @@
+#ifndef CLZMA_H
+#define CLZMA_H
+
+#include <lzma.h>
+
+#endif

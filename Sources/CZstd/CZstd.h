@@ -1,0 +1,6 @@
+#ifndef CZSTD_H
+#define CZSTD_H
+
+#include <zstd.h>
+
+#endif
