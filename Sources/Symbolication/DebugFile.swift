@@ -102,7 +102,7 @@ public final class DebugFile {
   var companions = CompanionSearch()
 
   /// The sections with debug information, decompressed; nil where they cannot be.
-  private lazy var debugSections: DebugSections? = {
+  private(set) lazy var debugSections: DebugSections? = {
     do throws(CompressedSection.Failure) {
       return try DebugSections(handle, sections)
     } catch {

@@ -119,7 +119,7 @@ public struct DebugFileContents: Hashable, Sendable {
     size = file.handle.size
     hasCode = Self.hasCode(sections, file.handle.elf)
     kind = Self.kind(header, hasCode: hasCode, file)
-    // Before libdw decompresses them.
+    // As they lie in the file.
     compressedSections = Self.compressedSections(sections)
     isSwift = sections.all.contains { $0.name.hasPrefix("swift5_") }
     hasLineTable = sections.all.contains { [".debug_line", ".zdebug_line"].contains($0.name) && $0.hasContents }
@@ -216,12 +216,12 @@ public struct DebugFileContents: Hashable, Sendable {
     var information = DebugInformation(units: 0, versions: [], languages: [], splitUnits: 0)
     information.problem = file.debugInformationProblem
     guard readsUnits, file.hasDebugInformation else { return information }
-    // libdw decompresses what is compressed.
-    guard file.dwarf != nil else {
-      information.problem = "it cannot be read (\(DwarfHandle.lastError()))"
+    // Decompressed, and not opened by libdw, which would ask for the files that it shares entries with.
+    guard let sections = file.debugSections?.sections else {
+      information.problem = file.dwarfProblem
       return information
     }
-    let census = UnitCensus(file.sections)
+    let census = UnitCensus(sections)
     information.units = census.count
     information.versions = census.versions.sorted()
     information.languages = Set(census.languages.compactMap(UnitCensus.name)).sorted()
