@@ -69,8 +69,8 @@ final class LocalImageReader: ImageReader {
     let file = try DebugFile(path: path, watch: search.watch)
     // The search takes an image's path for one of another process, and so only if it is absolute.
     return Image(
-      path: RealPath.of(file.location)?.description ?? path.description, buildID: file.buildID, address: Address(rawValue: 0),
-      size: 0)
+      path: RealPath.of(file.location)?.description ?? path.description, buildID: file.buildID,
+      address: Address(rawValue: 0), size: 0)
   }
 
   func answers(for image: Image, file: FilePath?) -> any ImageAnswers { localAnswers(for: image, file: file) }
