@@ -45,7 +45,7 @@ struct DebugDirectoryIndex {
 
   private mutating func add(_ path: FilePath, name: [UInt8], watch: ReadingWatch? = nil) {
     guard let file = try? ELFHandle(path: path, watch: watch) else { return }
-    if byName[name, default: []].count < 16 { byName[name, default: []].append(path) }
+    byName[name, default: []].append(path)
     if let id = file.buildID, byBuildID[id, default: []].count < 16 { byBuildID[id, default: []].append(path) }
   }
 }

@@ -24,7 +24,7 @@ extension Command {
 
   var needsStore: Bool { [.storeAdd, .storeList, .storeCollect].contains(self) }
   var takesOperands: Bool { self != .storeCollect }
-  var needsOperands: Bool { ![.storeList, .storeCollect].contains(self) }
+  var needsOperands: Bool { ![.addr, .storeList, .storeCollect].contains(self) }
 
   /// The command that words begin with, and how many of them it takes: `store add` is one command.
   static func leading(_ words: [String]) -> (command: Command, count: Int)? {

@@ -61,9 +61,6 @@ enum Tool {
   }
 
   private static func checkInputs(_ options: Options) throws(UsageError) {
-    guard !options.operands.isEmpty else {
-      throw UsageError(message: "no input; name a crash file, a directory, or - for standard input")
-    }
     try ArgumentParser.check(options, hasDirectory: options.operands.contains(where: Inputs.isDirectory))
   }
 

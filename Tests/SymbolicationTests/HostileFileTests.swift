@@ -110,8 +110,8 @@ import Testing
       workshop, "p", ["\(count)", usesTables ? "20261" : "20262", "flip"] + (usesTables ? ["--tables"] : []),
       addresses: addresses)
     check(result, count)
-    // Otherwise nothing behind the headers was read.
-    #expect(result.answered > count / 2)
+    // Otherwise nothing behind the headers was read. What is compressed ends at the first byte that is changed in it.
+    #expect(result.answered > (program == .compressed ? count / 5 : count / 2))
     #expect(!result.refused.isEmpty)
   }
 
