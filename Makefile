@@ -1,6 +1,8 @@
 # make demo   installs what is missing, builds, crashes the sample in all its ways, shows what comes out
 # make test   installs what is missing, runs every test
 # make bench  make demo, then measures and prints the table of docs/figures.md
+# make bench-symbolication   the same for symbolication, beside llvm-symbolizer, binutils, elfutils and SymCache (a quarter of
+#             an hour; SymCache comes from PyPI)
 # make soak   the tests that crash on purpose, SOAK_RUNS times (50: hours), the first two with all cores busy
 # make oracle the interpreter of call frame information against libunwind, over all that is installed (minutes)
 # make fuzz   the five fuzzers, FUZZ_RUNS executions each (10000000: some hours)
@@ -19,7 +21,7 @@ SOAK_FLAGS ?=
 ORACLE_FLAGS ?=
 BENCH_FLAGS ?=
 
-.PHONY: demo test soak oracle bench measure fuzz lint build build-tests packages samples clean
+.PHONY: demo test soak oracle bench bench-symbolication measure fuzz lint build build-tests packages samples clean
 
 demo: packages
 	$(SWIFT) build $(STRICT) -c release --product symbolicate
@@ -42,6 +44,10 @@ bench: demo measure
 measure:
 	$(SWIFT) build $(STRICT) -c release
 	Benchmarks/measure $(BENCH_FLAGS)
+
+bench-symbolication: demo
+	$(SWIFT) build $(STRICT) -c release
+	Benchmarks/symbolication $(BENCH_FLAGS)
 
 fuzz: packages
 	Fuzz/run --runs $(FUZZ_RUNS)

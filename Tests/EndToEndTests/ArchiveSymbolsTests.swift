@@ -73,7 +73,8 @@ import Testing
     ] as [([String], String)] {
       let store = arguments.isEmpty ? [] : ["--store", store]
       let outcome = try archive(store + arguments)
-      #expect(outcome.status == .exited(1) && outcome.errorText.contains(message), "\(outcome.errorText)")
+      // Not which status: `swift package` of Swift 6.3 sometimes crashes after it has passed a plugin's error on.
+      #expect(outcome.status != .exited(0) && outcome.errorText.contains(message), "\(outcome.errorText)")
     }
   }
 }
