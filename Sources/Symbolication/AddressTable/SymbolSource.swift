@@ -4,6 +4,7 @@ final class SymbolSource {
   private let tables: AddressTables
   private var table: AddressTable?
   private var names = DisplayNames()
+  private var splitCost = 0
   /// What answers lacked because a file that the debug file refers to was not found, in words.
   private(set) var companionProblems: [String] = []
   /// Processor time of answers without a table that no other process knows of yet, in microseconds.
@@ -32,6 +33,7 @@ final class SymbolSource {
     }
     let raw = answers.functions(at: addresses, nearestLines: nearestLines)
     spent = spent.addingReportingOverflow(raw.time).partialValue
+    splitCost = raw.splitCost
     companionProblems = raw.companionProblems
     return ResolvedAddress.named(raw.functions, names: &names)
   }
@@ -63,7 +65,8 @@ final class SymbolSource {
         return table
       }
     }
-    let isWorthIt = tables.use == .always || spent + spentBefore >= max(findings.tableCost, 1)
+    let cost = findings.tableCost.addingReportingOverflow(splitCost).partialValue
+    let isWorthIt = tables.use == .always || spent + spentBefore >= max(cost, 1)
     guard isWorthIt else { return nil }
     guard let finished = answers.table(key: identity.key) else {
       hasNoTable = true

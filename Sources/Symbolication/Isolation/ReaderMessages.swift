@@ -253,6 +253,7 @@ extension MessageWriter {
       }
     }
     number(answers.time)
+    number(answers.splitCost)
     list(answers.companionProblems) { $0.text($1) }
     list(strings) { $0.text($1) }
     append(body)
@@ -332,6 +333,7 @@ extension MessageReader {
 
   fileprivate mutating func answers() -> RawAnswers {
     let time = integer()
+    let splitCost = integer()
     let companionProblems = list { $0.text() }
     let strings = list { $0.text() }
     func string(_ reader: inout MessageReader) -> String? {
@@ -356,6 +358,6 @@ extension MessageReader {
           hasDebugInformation: flags & 4 != 0)
       }
     }
-    return RawAnswers(functions: functions, time: time, companionProblems: companionProblems)
+    return RawAnswers(functions: functions, time: time, splitCost: splitCost, companionProblems: companionProblems)
   }
 }
