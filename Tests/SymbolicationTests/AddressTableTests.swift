@@ -48,8 +48,8 @@ import Testing
     let sorted = addresses.sorted()
     for nearestLines in [false, true] {
       var names = DisplayNames()
-      let direct = files.resolve(sorted, nearestLines: nearestLines, names: &names)
-      let indexed = files.resolve(sorted, nearestLines: nearestLines, table: table, names: &names)
+      let direct = ResolvedAddress.named(files.functions(at: sorted, nearestLines: nearestLines), names: &names)
+      let indexed = ResolvedAddress.named(table.functions(at: sorted, nearestLines: nearestLines), names: &names)
       var differences = 0
       for (index, address) in sorted.enumerated() where direct[index] != indexed[index] {
         differences += 1

@@ -40,10 +40,8 @@ private func check(_ file: [UInt8], key: [UInt8], addresses: [UInt64]) {
   }
   // As a report is answered, names made readable and failed checks taken out.
   guard let table = table(file, key: key) else { return }
-  let files = FoundDebugFiles(
-    debugInformation: nil, symbols: nil, nameless: nil, refusals: [], searched: [], isUnverified: false)
   var names = DisplayNames()
-  let resolved = files.resolve(addresses, nearestLines: true, table: table, names: &names)
+  let resolved = ResolvedAddress.named(table.functions(at: addresses, nearestLines: true), names: &names)
   precondition(resolved.count == addresses.count, "not an answer for each address")
 }
 

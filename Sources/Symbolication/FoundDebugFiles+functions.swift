@@ -1,26 +1,8 @@
 extension FoundDebugFiles {
-  /// Names of code addresses, as the files number them.
+  /// For each address (sorted, as the files number them) the functions at it, with the linker's names.
   ///
   /// Debug information first; the symbol table where there is none, and for names that compilers leave to it. The symbol
   /// table is read only if one address needs it.
-  ///
-  /// - Parameters:
-  ///   - addresses: sorted, without repetitions.
-  ///   - nearestLines: whether code without a line gets the nearest one of its function.
-  ///   - table: made from these files; asked instead of them.
-  ///   - names: as people write them; kept from call to call by whoever asks often.
-  /// - Returns: one for each address.
-  func resolve(
-    _ addresses: [UInt64], nearestLines: Bool, table: AddressTable? = nil, names: inout DisplayNames
-  ) -> [ResolvedAddress] {
-    if addresses.isEmpty { return [] }
-    let functions =
-      table?.functions(at: addresses, nearestLines: nearestLines)
-      ?? functions(at: addresses, nearestLines: nearestLines)
-    return ResolvedAddress.named(functions, names: &names)
-  }
-
-  /// For each address the functions at it, with the linker's names.
   func functions(at addresses: [UInt64], nearestLines: Bool) -> [[SymbolicatedFunction]] {
     debugInformation?.handle.willRead(.debugInformation)
     let answers =
