@@ -90,6 +90,21 @@ public final class DebugFileSearch {
     givenPaths = files
   }
 
+  /// Whether files were given one by one. To say anything of them they have to be read.
+  var hasGivenFiles: Bool { !givenPaths.isEmpty }
+
+  /// Where it looks: two that look in the same places have the same.
+  var places: MessageWriter {
+    var writer = MessageWriter()
+    writer.list(givenPaths) { $0.blob($1.bytes) }
+    writer.list(directories.paths) { $0.blob($1.bytes) }
+    writer.optional(systemDirectory) { $0.blob($1.bytes) }
+    writer.flag(usesImagePaths)
+    writer.optional(root.directory) { $0.blob($1.bytes) }
+    writer.optional(servers?.urls) { $0.text($1) }
+    return writer
+  }
+
   private static func examine(_ path: FilePath, watch: ReadingWatch?) -> GivenFile {
     do throws(DebugFileError) {
       let handle = try ELFHandle(path: path, watch: watch)

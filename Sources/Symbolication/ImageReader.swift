@@ -56,6 +56,9 @@ struct ImageFindings: Equatable {
   var tableIdentity: AddressTableIdentity?
   /// What building it will take, in microseconds, by estimate.
   var tableCost = 0
+  /// The files that answer, where no other one could say more: with the image's build id, debug information and full symbol
+  /// table. Empty otherwise. As long as they are the same, to search again would find the same.
+  var conclusiveFiles: [FileVersion] = []
 }
 
 /// Reads in this process.
@@ -102,8 +105,17 @@ final class LocalImageAnswers: ImageAnswers {
     return ImageFindings(
       status: files.status, file: file?.path, isUnverified: files.isUnverified, refusals: files.refusals,
       firstVirtualAddress: (files.symbols ?? files.debugInformation)?.firstVirtualAddress,
-      tableIdentity: file == nil ? nil : AddressTableIdentity(files), tableCost: tableCost)
+      tableIdentity: file == nil ? nil : AddressTableIdentity(files), tableCost: tableCost,
+      conclusiveFiles: conclusiveFiles)
   }()
+
+  private var conclusiveFiles: [FileVersion] {
+    guard let debugInformation = files.debugInformation, let symbols = files.symbols, symbols.hasSymbolTable,
+      !files.isUnverified, files.refusals.isEmpty
+    else { return [] }
+    let versions = [debugInformation, symbols].map { FileVersion($0) }
+    return versions.contains(nil) ? [] : versions.compactMap { $0 }
+  }
 
   /// Two Swift programs with 8 and 42 MB of debug information took 0.06 to 0.08 s for each MB. Symbols have no chains and
   /// no lines.

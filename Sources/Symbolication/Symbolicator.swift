@@ -52,7 +52,7 @@ public final class Symbolicator {
   /// ```
   ///
   /// - Parameters:
-  ///   - makeSearch: called in each process that is started; makes the search and asks it nothing.
+  ///   - makeSearch: called in each process that is started, and here; makes the search and asks it nothing.
   ///   - limits: what reading a file may cost.
   ///   - nearestLines: as above.
   ///   - tables: as above.
@@ -60,11 +60,14 @@ public final class Symbolicator {
     isolating makeSearch: @escaping () -> DebugFileSearch, limits: ReaderLimits = ReaderLimits(),
     nearestLines: Bool = true, tables: AddressTables = AddressTables()
   ) {
-    self.init(
-      IsolatedImageReader(limits: limits, makeSearch: makeSearch), nearestLines: nearestLines, tables: tables)
+    var reader: any ImageReader = IsolatedImageReader(limits: limits, makeSearch: makeSearch)
+    if tables.use != .never, let cache = tables.cache {
+      reader = RememberingImageReader(reader, search: makeSearch(), cache: cache)
+    }
+    self.init(reader, nearestLines: nearestLines, tables: tables)
   }
 
-  private init(_ reader: any ImageReader, nearestLines: Bool, tables: AddressTables) {
+  init(_ reader: any ImageReader, nearestLines: Bool, tables: AddressTables) {
     self.reader = reader
     self.nearestLines = nearestLines
     self.tables = tables

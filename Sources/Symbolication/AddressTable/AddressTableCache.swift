@@ -15,6 +15,9 @@ public struct AddressTableCache: Sendable {
 
   private static let suffix = ".addrtable"
   private static let spentSuffix = ".spent"
+  private static let findingsSuffix = ".findings"
+  /// Two paths and some numbers, in bytes.
+  private static let findingsLimit = 16 << 10
   private static let temporarySuffix = ".tmp"
   /// A temporary file older than this is nobody's any more. Seconds.
   private static let temporaryAge = 3_600
@@ -67,6 +70,29 @@ public struct AddressTableCache: Sendable {
     }
   }
 
+  /// What an earlier search found that looked for the same in the same places, and would find now.
+  func findings(key: [UInt8]) -> ImageFindings? {
+    guard isPrivate() else { return nil }
+    let path = findingsPath(key)
+    let descriptor = path.withCString { open($0, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) }
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size <= Self.findingsLimit else {
+      return nil
+    }
+    let found = withUnsafeTemporaryAllocation(byteCount: Self.findingsLimit, alignment: 8) { buffer in
+      let count = read(descriptor, buffer.baseAddress, buffer.count)
+      return RememberedFindings.findings(UnsafeRawBufferPointer(rebasing: buffer[..<max(count, 0)]), key: key)
+    }
+    guard let found, !found.conclusiveFiles.isEmpty, found.conclusiveFiles.allSatisfy(\.isCurrent) else {
+      _ = path.withCString { unlink($0) }
+      return nil
+    }
+    if Int(time(nil)) - status.st_mtim.tv_sec > Self.useResolution { _ = futimens(descriptor, nil) }
+    return found
+  }
+
   /// What answers without the table cost earlier processes, in microseconds.
   func spent(for identity: AddressTableIdentity) -> Int {
     guard isPrivate() else { return 0 }
@@ -85,19 +111,36 @@ public struct AddressTableCache: Sendable {
   /// Keeps a table. Never fails: without room there is no table, and the next process builds it again.
   func store(_ table: any WritableAddressTable, for identity: AddressTableIdentity) {
     guard prepare() else { return }
+    let path = self.path(of: identity, suffix: Self.suffix)
+    let isStored = store(at: path) { write in
+      // No fsync: after a power cut the checksums tell, and a table is rebuilt sooner than a disk is waited for.
+      table.forEachPiece(write)
+    }
+    _ = self.path(of: identity, suffix: Self.spentSuffix).withCString { unlink($0) }
+    if isStored { evict(except: path) }
+  }
+
+  /// Keeps what a search found. Never fails: without room the next process searches again.
+  func store(_ findings: ImageFindings, key: [UInt8]) {
+    guard prepare() else { return }
+    let bytes = RememberedFindings.bytes(findings, key: key)
+    _ = store(at: findingsPath(key)) { write in bytes.withUnsafeBytes(write) }
+  }
+
+  /// Writes a file under a temporary name, and then names it.
+  ///
+  /// - Returns: whether it is there.
+  private func store(at path: FilePath, _ body: ((UnsafeRawBufferPointer) -> Void) -> Void) -> Bool {
     let random = UInt64.random(in: .min ... .max)
     let temporary = directory.appending(".\(String(random, radix: 16))\(Self.temporarySuffix)")
     let descriptor = temporary.withCString { open($0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600) }
-    guard descriptor >= 0 else { return }
-    // No fsync: after a power cut the checksums tell, and a table is rebuilt sooner than a disk is waited for.
+    guard descriptor >= 0 else { return false }
     var isWritten = true
-    table.forEachPiece { if isWritten { isWritten = Self.write($0, to: descriptor) } }
+    body { if isWritten { isWritten = Self.write($0, to: descriptor) } }
     close(descriptor)
-    let path = self.path(of: identity, suffix: Self.suffix)
     let isNamed = isWritten && temporary.withCString { from in path.withCString { rename(from, $0) } } == 0
     if !isNamed { _ = temporary.withCString { unlink($0) } }
-    _ = self.path(of: identity, suffix: Self.spentSuffix).withCString { unlink($0) }
-    if isNamed { evict(except: path) }
+    return isNamed
   }
 
   /// Adds to what answers without the table cost, in microseconds.
@@ -138,7 +181,7 @@ public struct AddressTableCache: Sendable {
       var status = stat()
       guard path.withCString({ lstat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFREG else { continue }
       let text = String(decoding: name, as: UTF8.self)
-      if text.hasSuffix(Self.suffix) {
+      if text.hasSuffix(Self.suffix) || text.hasSuffix(Self.findingsSuffix) {
         tables.append((path, Int(status.st_blocks) * 512, status.st_mtim.tv_sec))
       } else if text.hasSuffix(Self.temporarySuffix), now - status.st_mtim.tv_sec > Self.temporaryAge {
         _ = path.withCString { unlink($0) }
@@ -159,6 +202,10 @@ public struct AddressTableCache: Sendable {
     directory.appending(identity.name + suffix)
   }
 
+  private func findingsPath(_ key: [UInt8]) -> FilePath {
+    directory.appending(Hex.string(key.prefix(16)) + Self.findingsSuffix)
+  }
+
   /// Makes the folder where it is missing.
   private func prepare() -> Bool {
     _ = directory.directory.withCString { mkdir($0, 0o700) }
@@ -171,47 +218,5 @@ public struct AddressTableCache: Sendable {
     var status = stat()
     return directory.withCString { lstat($0, &status) } == 0 && status.st_mode & S_IFMT == S_IFDIR
       && status.st_uid == geteuid() && status.st_mode & (S_IWGRP | S_IWOTH) == 0
-  }
-}
-
-/// What a table was made from: the build, and the very files.
-struct AddressTableIdentity: Hashable {
-  /// 32 bytes.
-  let key: [UInt8]
-  /// Of the file, without its suffix.
-  let name: String
-
-  /// As another process found it.
-  init(key: [UInt8], name: String) {
-    self.key = key
-    self.name = name
-  }
-
-  /// - Returns: nil where a file cannot be looked at.
-  init?(_ files: FoundDebugFiles) {
-    var text: [UInt8] = []
-    for file in [files.debugInformation, files.symbols] {
-      guard let file else {
-        text.append(0)
-        continue
-      }
-      var status = stat()
-      guard fstat(file.handle.descriptor, &status) == 0 else { return nil }
-      text += [1] + (file.buildID?.bytes ?? [])
-      // A debug file may be replaced by a better one of the same build: its time tells.
-      for value in [
-        Int64(status.st_size), Int64(status.st_mtim.tv_sec), Int64(status.st_mtim.tv_nsec), Int64(status.st_ino),
-      ] {
-        withUnsafeBytes(of: value.littleEndian) { text += $0 }
-      }
-    }
-    var key: [UInt8] = []
-    for salt in UInt8(0)..<4 {
-      let sum = (text + [salt]).withUnsafeBytes { AddressTableLayout.checksum($0) }
-      withUnsafeBytes(of: sum.littleEndian) { key += $0 }
-    }
-    self.key = key
-    let buildID = (files.debugInformation ?? files.symbols)?.buildID
-    name = (buildID.map { $0.description } ?? "none") + "-" + Hex.string(key.prefix(8))
   }
 }

@@ -134,7 +134,7 @@ extension ReaderReply {
 // MARK: Parts of messages
 
 extension MessageWriter {
-  fileprivate mutating func buildID(_ id: BuildID?) { blob(id?.bytes ?? []) }
+  mutating func buildID(_ id: BuildID?) { blob(id?.bytes ?? []) }
 
   fileprivate mutating func error(_ error: DebugFileError) {
     switch error {
@@ -215,7 +215,7 @@ extension MessageWriter {
     }
   }
 
-  fileprivate mutating func findings(_ findings: ImageFindings) {
+  mutating func findings(_ findings: ImageFindings) {
     status(findings.status)
     optional(findings.file) { $0.text($1) }
     flag(findings.isUnverified)
@@ -226,6 +226,10 @@ extension MessageWriter {
       writer.text(identity.name)
     }
     number(findings.tableCost)
+    list(findings.conclusiveFiles) { writer, file in
+      writer.blob(file.path.bytes)
+      for value in [file.device, file.inode, file.size, file.modified, file.changed] { writer.number(value) }
+    }
   }
 
   /// Names and paths once each, and then by their numbers, from 1 on.
@@ -312,7 +316,7 @@ extension MessageReader {
     }
   }
 
-  fileprivate mutating func findings() -> ImageFindings {
+  mutating func findings() -> ImageFindings {
     var findings = ImageFindings(status: status())
     findings.file = optional { $0.text() }
     findings.isUnverified = flag()
@@ -328,6 +332,11 @@ extension MessageReader {
       return AddressTableIdentity(key: key, name: name)
     }
     findings.tableCost = integer()
+    findings.conclusiveFiles = list { reader in
+      FileVersion(
+        path: FilePath(bytes: reader.blob()), device: reader.number(), inode: reader.number(), size: reader.number(),
+        modified: reader.number(), changed: reader.number())
+    }
     return findings
   }
 
