@@ -1,6 +1,7 @@
 #include "async.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <string.h>
 
 #include "CCrashFormat_uninstrumented.h"
@@ -19,6 +20,9 @@ extern void *swift_task_getCurrent(void) __attribute__((weak));
 extern uint64_t swift_task_getJobTaskId(void *task) __attribute__((weak));
 extern const char *swift_task_getCurrentTaskName(void) __attribute__((weak));
 extern void *swift_task_localValueGet(const void *key) __attribute__((weak));
+
+// The header of the file that this code is linked into, by the linker.
+extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
 
 // ---- Where jobs are run -----------------------------------------------------------------------------------------
 
@@ -43,11 +47,16 @@ void crash_async_prepare(const struct crash_record *record) {
   runner_count = 0;
   runtime_is_library = 0;
   if (!swift_job_run) return;  // no Swift concurrency in this process
-  // By name first: in an executable without PIE the address of a function is a jump in its own procedure linkage table.
-  void *run = dlsym(RTLD_DEFAULT, "swift_job_run");
-  uint64_t address = (uint64_t)(uintptr_t)(run ? run : (void *)swift_job_run);
+  uint64_t address = (uint64_t)(uintptr_t)swift_job_run;
   uint16_t image = crash_images_index(record, address);
   uint16_t own = crash_images_index(record, (uint64_t)(uintptr_t)crash_async_prepare);
+  if (image == own && __ehdr_start.e_type == ET_EXEC) {
+    // In an executable without PIE the address of a function may be a jump in its own procedure linkage table. Only there
+    // by name: the look-up goes through every library, and takes 40 us of a service's start.
+    void *run = dlsym(RTLD_DEFAULT, "swift_job_run");
+    if (run) address = (uint64_t)(uintptr_t)run;
+    image = crash_images_index(record, address);
+  }
   if (image != CRASH_RECORD_NO_IMAGE && image != own) {
     runners[0].start = record->images[image].text_address;
     runners[0].size = record->images[image].text_size;

@@ -1,7 +1,6 @@
 #include "process_info.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -75,9 +74,15 @@ void crash_process_record(struct crash_record *record) {
     if (length > sizeof process->host) length = sizeof process->host;
     memcpy(process->host, system.nodename, length);
     process->host_length = (uint16_t)length;
-    int written = snprintf(process->system, sizeof process->system, "%s %s", system.sysname, system.release);
-    size_t named = written < 0 ? 0 : (size_t)written < sizeof process->system ? (size_t)written : sizeof process->system - 1;
-    process->system_length = (uint16_t)named;
+    length = strnlen(system.sysname, sizeof system.sysname);
+    size_t release_length = strnlen(system.release, sizeof system.release);
+    _Static_assert(sizeof process->system > sizeof system.sysname, "the name has room, and a space");
+    size_t room = sizeof process->system - length - 1;
+    if (release_length > room) release_length = room;
+    memcpy(process->system, system.sysname, length);
+    process->system[length++] = ' ';
+    memcpy(process->system + length, system.release, release_length);
+    process->system_length = (uint16_t)(length + release_length);
   }
   ssize_t length = readlink("/proc/self/exe", process->executable, sizeof process->executable);
   process->executable_length = length > 0 ? (uint16_t)length : 0;

@@ -37,6 +37,8 @@ struct crash_record {
   size_t path_capacity;
   struct crash_record_signal *signal;
   struct crash_record_thread *thread;
+  /// Of the beginning of the file, up to the threads that did not crash, in bytes.
+  size_t resident_size;
   struct crash_record_frame *frames;
   struct crash_record_registers *registers;
   struct crash_record_task *task;
@@ -51,19 +53,19 @@ struct crash_record {
   uint32_t note_count;
 };
 
-/// Makes, locks, allocates and maps a record in the directory at `path`, still under a temporary name.
+/// Makes, locks, allocates and maps a record in the directory at `path`.
 ///
 /// The lock (`flock`) is held by the open file description, which the mapping keeps alive after the descriptor is
-/// closed: it says "alive" until the process ends or unmaps, and costs the host no descriptor. The directory stays open
-/// until the record is published or discarded. Returns 0, or -1 with `error` filled in and nothing left behind. Not
-/// async-signal-safe.
+/// closed: it says "alive" until the process ends or unmaps, and costs the host no descriptor. Returns 0, or -1 with
+/// `error` filled in and nothing left behind. Not async-signal-safe.
 int crash_record_create(struct crash_record *record, const char *path, size_t image_capacity, size_t path_capacity,
                         struct crash_support_error *error);
 
-/// Gives the record its final name, after which others may see it. Returns 0 or -1 with `error`. Not async-signal-safe.
-int crash_record_publish(struct crash_record *record, struct crash_support_error *error);
+/// Brings into memory what a crash of one thread writes to: a page that has to be read at the crash may be refused there.
+/// Changes nothing, so that it may run beside everything else. Async-signal-safe, but waits for the disk.
+void crash_record_make_resident(const struct crash_record *record);
 
-/// Removes the record's file under whatever name it has. Not async-signal-safe.
+/// Removes the record's file. Not async-signal-safe.
 void crash_record_remove_file(void);
 
 /// Removes the file and unmaps the record, which nobody else may be using yet. Not async-signal-safe.

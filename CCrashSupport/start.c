@@ -93,11 +93,6 @@ static int start(const struct crash_support_configuration *configuration, struct
     crash_record_discard(&record);
     return -1;
   }
-  if (crash_record_publish(&record, error) != 0) {
-    crash_record_discard(&record);
-    release_owner_word(owner);
-    return -1;
-  }
   if (!process_hooks_registered) {
     // In this order, and before the handlers: a fork or an exit between the steps finds everything that it needs.
     pthread_atfork(NULL, NULL, in_forked_child);
@@ -163,7 +158,10 @@ int crash_support_run_id(uint8_t run_id[16]) {
 
 void crash_support_describe_process(void) {
   pthread_mutex_lock(&start_lock);
-  if (crash_capture_is_owner()) crash_process_describe(&crash_capture.record);
+  if (crash_capture_is_owner()) {
+    crash_record_make_resident(&crash_capture.record);
+    crash_process_describe(&crash_capture.record);
+  }
   pthread_mutex_unlock(&start_lock);
 }
 

@@ -102,9 +102,10 @@ int crash_support_register_task_local(const char *name, size_t length, const voi
 /// Async-signal-safe while the handlers are installed.
 size_t crash_support_capture_stack(uint64_t *addresses, size_t capacity, uint32_t *thread);
 
-/// Adds to the record what takes a tenth of a millisecond to read, and no capture depends on: the distribution's name, the
-/// boot id, the time at which the process began. To be called once behind `crash_support_start`, from any thread; where
-/// it was not, reports name the kernel instead of the distribution. Nothing happens where nothing was started.
+/// Does what would take the start some tenths of a millisecond more, and no capture depends on: adds the distribution's
+/// name, the boot id and the time at which the process began to the record, and brings into memory what a crash will write
+/// to. To be called once behind `crash_support_start`, from any thread; where it was not, reports name the kernel instead
+/// of the distribution, and a crash waits for those pages. Nothing happens where nothing was started.
 /// Not async-signal-safe: opens files.
 void crash_support_describe_process(void);
 

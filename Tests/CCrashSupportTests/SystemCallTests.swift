@@ -191,7 +191,7 @@ struct SystemCallTrace {
     for call in calls where forbidden.contains(call.name) { Issue.record("\(call)") }
     let created = calls.filter { $0.name.hasPrefix("open") && $0.arguments.contains("O_CREAT") }
     #expect(created.count == 1)
-    #expect(created.allSatisfy { $0.arguments.contains(".tmp\"") && $0.arguments.contains("O_EXCL") })
+    #expect(created.allSatisfy { $0.arguments.contains(".crashrecord\"") && $0.arguments.contains("O_EXCL") })
     let opened = calls.filter { $0.name.hasPrefix("open") && !$0.arguments.contains("= -1") }.count
     #expect(opened == calls.filter { $0.name == "close" }.count, "every descriptor is closed again")
     #expect(run.names(in: "spool").count == 1)

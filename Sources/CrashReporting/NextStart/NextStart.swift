@@ -22,7 +22,7 @@ package struct NextStart: ~Copyable {
   private static let batch = 256
   /// What `suppressed_count` adds to a report, at most.
   private static let countBytes = 40
-  /// A temporary file younger than this may belong to a run that is between creating and locking it. Seconds.
+  /// A file without bytes that is younger than this may belong to a run that is between creating and locking it. Seconds.
   private static let temporaryAge = 3_600
 
   /// Works through a spool.
@@ -147,6 +147,15 @@ package struct NextStart: ~Copyable {
   private mutating func processRecord(_ name: String) {
     do throws(RecordClaim.Refusal) {
       let claim = try RecordClaim(name, in: spool.records)
+      // Only an allocation: the header is the first thing that is written, and it is never all zeros.
+      if claim.bytes.allSatisfy({ $0 == 0 }) {
+        do throws(SystemError) { try removeRecord(name) } catch { throw .unavailable(error) }
+        report(
+          Diagnostic(
+            .runEnded,
+            "the record \(name) holds nothing: its run ended in its start, or the machine lost its power soon after"))
+        return
+      }
       let record: CrashRecord
       do throws(RecordError) {
         record = try CrashRecord.read(bytes: claim.bytes)
@@ -157,6 +166,7 @@ package struct NextStart: ~Copyable {
     } catch {
       switch error {
       case .taken, .gone: break
+      case .unfinished: removeTemporary(name)
       case .unavailable(let error):
         report(Diagnostic(.spoolUnavailable, "the record \(name) waits for the next start: \(error)"))
       case .unusable(let reason): putAside(name, reason: reason)

@@ -10,6 +10,8 @@ struct RecordClaim: ~Copyable {
     case gone
     /// Cannot be opened now; another time it may.
     case unavailable(SystemError)
+    /// Its process has not come to locking it, or ended before that.
+    case unfinished
     /// Is no record and will not become one; why.
     case unusable(String)
   }
@@ -41,6 +43,8 @@ struct RecordClaim: ~Copyable {
     guard status.st_size <= CrashRecord.maximumFileSize else {
       throw .unusable(RecordError.tooLarge(length: Int(status.st_size)).description)
     }
+    // Not locked, not even for a moment: whoever made it may be about to, and would not get the lock.
+    guard status.st_size > 0 else { throw .unfinished }
     while flock(file.raw, LOCK_EX | LOCK_NB) != 0 {
       switch errno {
       case EINTR: continue
