@@ -44,7 +44,8 @@ import Testing
       findings.tableIdentity = AddressTableIdentity(key: Array(repeating: 5, count: 32), name: "0102ff-0a0b")
       findings.tableCost = 123_456
       findings.conclusiveFiles = [
-        FileVersion(path: FilePath(bytes: [0x2f, 0xff]), device: 1, inode: 2, size: 3, modified: .max, changed: 1 << 63)
+        FileVersion(
+          path: FilePath(bytes: [0x2f, 0xff]), device: 1, inode: 2, size: 3, modified: .max, changed: 1 << 63)
       ]
       return .findings(findings)
     }

@@ -78,9 +78,8 @@ public struct AddressTableCache: Sendable {
     guard descriptor >= 0 else { return nil }
     defer { close(descriptor) }
     var status = stat()
-    guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size <= Self.findingsLimit else {
-      return nil
-    }
+    guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size <= Self.findingsLimit
+    else { return nil }
     let found = withUnsafeTemporaryAllocation(byteCount: Self.findingsLimit, alignment: 8) { buffer in
       let count = read(descriptor, buffer.baseAddress, buffer.count)
       return RememberedFindings.findings(UnsafeRawBufferPointer(rebasing: buffer[..<max(count, 0)]), key: key)
