@@ -190,10 +190,11 @@ int crash_record_create(struct crash_record *record, const char *path, size_t im
                         struct crash_support_error *error) {
   const struct plan plan[] = {
       {CRASH_SECTION_PROCESS, 0, sizeof(struct crash_record_process)},
-      {CRASH_SECTION_SCOPE, CRASH_SECTION_FLAG_LIVE, sizeof(struct crash_record_scope)},
-      {CRASH_SECTION_BREADCRUMBS, CRASH_SECTION_FLAG_LIVE, sizeof(struct crash_record_breadcrumbs)},
       {CRASH_SECTION_IMAGES, 0, image_capacity * sizeof(struct crash_record_image)},
       {CRASH_SECTION_PATHS, 0, path_capacity},
+      {CRASH_SECTION_SCOPE, CRASH_SECTION_FLAG_LIVE, sizeof(struct crash_record_scope)},
+      // Up to here the start fills.
+      {CRASH_SECTION_BREADCRUMBS, CRASH_SECTION_FLAG_LIVE, sizeof(struct crash_record_breadcrumbs)},
       {CRASH_SECTION_SIGNAL, 0, sizeof(struct crash_record_signal)},
       {CRASH_SECTION_THREADS, 0, sizeof(struct crash_record_thread)},
       {CRASH_SECTION_FRAMES, 0, CRASH_FRAME_CAPACITY * sizeof(struct crash_record_frame)},
@@ -222,7 +223,7 @@ int crash_record_create(struct crash_record *record, const char *path, size_t im
   struct crash_record_header *header = &page.fields;
   size_t start_size = 0, size = CRASH_RECORD_HEADER_SIZE;
   for (size_t i = 0; i < count; i++) {
-    if (plan[i].type == CRASH_SECTION_SIGNAL) start_size = size;
+    if (plan[i].type == CRASH_SECTION_BREADCRUMBS) start_size = size;
     if (plan[i].type == CRASH_SECTION_OTHER_THREADS) record->resident_size = size;
     header->sections[i] = (struct crash_record_section){
         .type = plan[i].type, .flags = plan[i].flags, .offset = size, .capacity = pages(plan[i].capacity)};

@@ -23,13 +23,31 @@ public enum Demangler {
     mangled.withCString { CSwiftRuntime_is_thunk($0) != 0 }
   }
 
+  /// The short form as bytes, for batches in which making strings would be half of the work.
+  ///
+  /// - Parameter body: gets nil for a name that is not mangled; the bytes are valid until it returns.
+  package static func withSimplified<Result>(
+    _ mangled: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer?) -> Result
+  ) -> Result {
+    withUnsafeTemporaryAllocation(byteCount: mangled.count + 1, alignment: 1) { name in
+      name.copyMemory(from: mangled)
+      name[mangled.count] = 0
+      let characters = name.assumingMemoryBound(to: CChar.self)
+      // The C side stops at NUL; a name that holds one is not a linker's.
+      guard let start = characters.baseAddress, strlen(start) == mangled.count,
+        let result = CSwiftRuntime_demangle_simplified(start, mangled.count)
+      else { return body(nil) }
+      defer { free(result) }
+      return body(UnsafeRawBufferPointer(start: result, count: strlen(result)))
+    }
+  }
+
   private static func convert(
     _ mangled: String, with function: (UnsafePointer<CChar>, Int) -> UnsafeMutablePointer<CChar>?
   ) -> String? {
-    // The C side stops at NUL; a name that holds one is not a linker's.
-    guard !mangled.utf8.contains(0) else { return nil }
+    let count = mangled.utf8.count
     return mangled.withCString { name in
-      guard let result = function(name, mangled.utf8.count) else { return nil }
+      guard strlen(name) == count, let result = function(name, count) else { return nil }
       defer { free(result) }
       return String(cString: result)
     }

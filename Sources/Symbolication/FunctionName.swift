@@ -12,17 +12,53 @@ enum FunctionName {
     return withoutRustHash(name)
   }
 
-  static func isMangled(_ raw: String) -> Bool {
-    ["_Z", "$s", "$S", "_$s", "_$S", "_T", "__Z", "___Z", "$e", "_$e"].contains { raw.hasPrefix($0) }
+  /// The same for bytes.
+  ///
+  /// - Parameter body: gets the name; the bytes are valid until it returns.
+  static func withDisplay<Result>(
+    _ raw: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Result
+  ) -> Result {
+    guard isMangled(raw.prefix(4)) else { return body(raw) }
+    return Demangler.withSimplified(raw) { name in
+      guard let name else { return body(raw) }
+      return body(UnsafeRawBufferPointer(rebasing: name.dropLast(rustHashSize(name))))
+    }
+  }
+
+  static func isMangled(_ raw: String) -> Bool { isMangled(raw.utf8.prefix(4)) }
+
+  /// By the first four bytes: `_Z`, `__Z`, `___Z` and `_T`; `$s`, `$S` and `$e`, also behind `_`.
+  private static func isMangled(_ prefix: some Sequence<UInt8>) -> Bool {
+    var bytes = prefix.makeIterator()
+    guard var byte = bytes.next() else { return false }
+    var underscores = 0
+    while byte == UInt8(ascii: "_") {
+      guard let next = bytes.next() else { return false }
+      byte = next
+      underscores += 1
+    }
+    switch byte {
+    case UInt8(ascii: "Z"): return 1...3 ~= underscores
+    case UInt8(ascii: "T"): return underscores == 1
+    case UInt8(ascii: "$"):
+      guard underscores <= 1, let kind = bytes.next() else { return false }
+      return kind == UInt8(ascii: "s") || kind == UInt8(ascii: "S") || kind == UInt8(ascii: "e")
+    default: return false
+    }
   }
 
   /// Legacy Rust names end in a hash of the crate's build, which says nothing to people and differs in each release.
   private static func withoutRustHash(_ name: String) -> String {
-    let suffix = name.utf8.suffix(19)
-    guard suffix.count == 19, suffix.starts(with: "::h".utf8),
-      suffix.dropFirst(3).allSatisfy({ (48...57).contains($0) || (97...102).contains($0) })
-    else { return name }
-    return String(name.utf8.dropLast(19)) ?? name
+    let size = rustHashSize(name.utf8)
+    return size == 0 ? name : String(name.utf8.dropLast(size)) ?? name
+  }
+
+  private static func rustHashSize(_ name: some BidirectionalCollection<UInt8>) -> Int {
+    let suffix = name.suffix(19)
+    let isHash =
+      suffix.count == 19 && suffix.starts(with: "::h".utf8)
+      && suffix.dropFirst(3).allSatisfy { (48...57).contains($0) || (97...102).contains($0) }
+    return isHash ? 19 : 0
   }
 
   /// The name without what compilers append to copies of a function (`.cold`, `.part.0`, `.constprop.1`).

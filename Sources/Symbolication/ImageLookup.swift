@@ -99,9 +99,9 @@ package final class ImageLookup {
     // No bytes have no place of their own.
     guard let key = name.baseAddress, !name.isEmpty else { return name }
     if let known = displayNames[key] { return known }
-    let raw = String(decoding: name, as: UTF8.self)
-    let text = FunctionName.display(raw)
-    let bytes = text == raw ? name : displayBytes.add(text)
+    let bytes = FunctionName.withDisplay(name) { text in
+      text.baseAddress == key && text.count == name.count ? name : displayBytes.add(text)
+    }
     displayNames[key] = bytes
     return bytes
   }
@@ -140,17 +140,19 @@ private struct ByteArena {
 
   mutating func add(_ text: String) -> UnsafeRawBufferPointer {
     var text = text
-    return text.withUTF8 { bytes in
-      if free.count < bytes.count {
-        free = .allocate(byteCount: max(bytes.count, Self.pieceSize), alignment: 1)
-        pieces.all.append(free)
-      }
-      let place = UnsafeMutableRawBufferPointer(rebasing: free[..<bytes.count])
-      place.copyMemory(from: UnsafeRawBufferPointer(bytes))
-      free = UnsafeMutableRawBufferPointer(rebasing: free[bytes.count...])
-      count += bytes.count
-      return UnsafeRawBufferPointer(place)
+    return text.withUTF8 { add(UnsafeRawBufferPointer($0)) }
+  }
+
+  mutating func add(_ bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+    if free.count < bytes.count {
+      free = .allocate(byteCount: max(bytes.count, Self.pieceSize), alignment: 1)
+      pieces.all.append(free)
     }
+    let place = UnsafeMutableRawBufferPointer(rebasing: free[..<bytes.count])
+    place.copyMemory(from: bytes)
+    free = UnsafeMutableRawBufferPointer(rebasing: free[bytes.count...])
+    count += bytes.count
+    return UnsafeRawBufferPointer(place)
   }
 }
 
