@@ -69,7 +69,8 @@ let package = Package(
       name: "symbolize-probe", dependencies: ["CrashModel", "Symbolication"], path: "Tests/symbolize-probe",
       swiftSettings: swiftSettings),
     .testTarget(
-      name: "CCrashSupportTests", dependencies: ["CrashModel", "TestSupport"], exclude: ["Faults", "Oracle"],
+      name: "CCrashSupportTests", dependencies: ["CrashModel", "TestSupport", "symbolicate"],
+      exclude: ["Faults", "Oracle"],
       swiftSettings: swiftSettings),
     .testTarget(
       name: "CrashModelTests", dependencies: ["CCrashFormat", "CrashModel", "TestSupport"], exclude: ["Resources"],

@@ -265,6 +265,9 @@ public final class DebugFile {
 }
 
 extension DebugFile {
+  /// It has call frame information, and not only a place for it.
+  var hasUnwindInformation: Bool { sections[".eh_frame"]?.hasContents == true }
+
   /// CRC-32 of the whole file, which takes a read of it.
   var checksum: UInt32 {
     var checksum = Checksum()

@@ -7,6 +7,8 @@ public enum DebugFileError: Error, Hashable, Sendable, CustomStringConvertible {
   case empty(path: String)
   /// Not an ELF file at all.
   case notELF(path: String)
+  /// What should be the core of a process and is something else.
+  case notCore(path: String, detail: String)
   /// An ELF file of another word size, byte order or machine.
   case unsupportedArchitecture(path: String, detail: String)
   /// An ELF file whose parts lie outside of it, or whose headers contradict each other.
@@ -18,7 +20,7 @@ public enum DebugFileError: Error, Hashable, Sendable, CustomStringConvertible {
   public var path: String {
     switch self {
     case .cannotOpen(let path, _), .notRegular(let path), .empty(let path), .notELF(let path),
-      .unsupportedArchitecture(let path, _), .damaged(let path, _), .endedReader(let path, _):
+      .notCore(let path, _), .unsupportedArchitecture(let path, _), .damaged(let path, _), .endedReader(let path, _):
       path
     }
   }
@@ -30,6 +32,7 @@ public enum DebugFileError: Error, Hashable, Sendable, CustomStringConvertible {
     case .notRegular: "is not a regular file"
     case .empty: "is empty"
     case .notELF: "is not an ELF file"
+    case .notCore(_, let detail): "is not the core of a process: \(detail)"
     case .unsupportedArchitecture(_, let detail):
       "is an ELF file for \(detail); only 64-bit x86-64 and aarch64 are read"
     case .damaged(_, let detail): "is a damaged ELF file: \(detail)"

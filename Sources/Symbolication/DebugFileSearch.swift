@@ -160,6 +160,37 @@ public final class DebugFileSearch {
     return found.result
   }
 
+  /// The file that an image's code was loaded from, or one with the same code: what a stack is walked by. Debug files that
+  /// were split from it have its sections without their contents.
+  func fileWithCode(for image: Image) -> DebugFile? {
+    guard let id = image.buildID else { return nil }
+    let found = self.files(for: image)
+    for file in [found.symbols, found.debugInformation] {
+      if let file, file.buildID == id, file.hasUnwindInformation { return file }
+    }
+    var paths = files.filter { $0.buildID == id && $0.error == nil }.map(\.path)
+    if usesImagePaths, image.path.hasPrefix("/") {
+      var path = image.path
+      if path.hasSuffix(Self.deletedSuffix) { path.removeLast(Self.deletedSuffix.count) }
+      paths += [root.resolve(FilePath(path))].compactMap { $0 }
+    }
+    for path in paths { if let file = fileWithCode(path, id) { return file } }
+    for directory in directories.paths {
+      for path in directories.index(of: directory).byBuildID[id] ?? [] {
+        if let file = fileWithCode(path, id) { return file }
+      }
+    }
+    if image.path.hasPrefix("/"), case .found(let path)? = servers?.executable(id) { return fileWithCode(path, id) }
+    return nil
+  }
+
+  private func fileWithCode(_ path: FilePath, _ id: BuildID) -> DebugFile? {
+    guard let file = try? DebugFile(path: path, watch: watch), file.buildID == id, file.hasUnwindInformation else {
+      return nil
+    }
+    return file
+  }
+
   /// Gives a file that was not found here, but opened by name, what it needs to find those that it refers to.
   func adopt(_ file: DebugFile) { file.companions = companions }
 
@@ -239,13 +270,14 @@ public final class DebugFileSearch {
     found.searched += index.unreadable
   }
 
+  /// What the kernel appends to the path of a file that was replaced while the process ran.
+  private static let deletedSuffix = " (deleted)"
+
   private func searchImagePath(_ found: inout DebugFileCandidates) {
     // The kernel's own image and anonymous ones have a name, but no file.
     guard found.image.path.hasPrefix("/") else { return }
     var path = found.image.path
-    // What the kernel appends to the path of a file that was replaced while the process ran.
-    let deleted = " (deleted)"
-    if path.hasSuffix(deleted) { path.removeLast(deleted.count) }
+    if path.hasSuffix(Self.deletedSuffix) { path.removeLast(Self.deletedSuffix.count) }
     considerInRoot(FilePath(path), check: found.image.buildID == nil ? .nothing : .buildID, &found)
   }
 

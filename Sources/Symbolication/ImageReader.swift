@@ -12,6 +12,9 @@ protocol ImageReader: AnyObject {
 
   /// - Parameter file: to be used, too, where the search finds nothing or less.
   func answers(for image: Image, file: FilePath?) -> any ImageAnswers
+
+  /// What the core of a process says of its end, as a `crash-report/1` document without names of functions.
+  func report(ofCore path: FilePath) throws(DebugFileError) -> [UInt8]
 }
 
 /// What the files of one image say.
@@ -80,6 +83,10 @@ final class LocalImageReader: ImageReader {
   }
 
   func answers(for image: Image, file: FilePath?) -> any ImageAnswers { localAnswers(for: image, file: file) }
+
+  func report(ofCore path: FilePath) throws(DebugFileError) -> [UInt8] {
+    try CoreFile(path: path, watch: search.watch).report(with: search).json()
+  }
 
   func localAnswers(for image: Image, file path: FilePath?) -> LocalImageAnswers {
     var files = search.files(for: image)

@@ -21,6 +21,8 @@ final class RememberingImageReader: ImageReader {
 
   func image(ofFile path: FilePath) throws(DebugFileError) -> Image { try reader.image(ofFile: path) }
 
+  func report(ofCore path: FilePath) throws(DebugFileError) -> [UInt8] { try reader.report(ofCore: path) }
+
   func answers(for image: Image, file: FilePath?) -> any ImageAnswers {
     // Without a build id nothing proves that a file is the right one, and what is given by name is to be looked at.
     guard let buildID = image.buildID, file == nil else { return reader.answers(for: image, file: file) }

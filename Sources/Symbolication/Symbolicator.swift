@@ -148,6 +148,13 @@ public final class Symbolicator {
     return addresses.map { address in resolved[sorted.partitioningIndex { $0 >= address }] }
   }
 
+  /// What the core of a process says of its end: a `crash-report/1` document, all threads, without names of functions.
+  ///
+  /// Stacks are walked by the files that the search finds for the core's images.
+  ///
+  /// - Throws: `DebugFileError` where it is no core that can be read.
+  package func report(ofCore path: FilePath) throws(DebugFileError) -> [UInt8] { try reader.report(ofCore: path) }
+
   func source(ofFile path: FilePath) throws(DebugFileError) -> SymbolSource {
     symbols(for: try reader.image(ofFile: path), file: path)
   }

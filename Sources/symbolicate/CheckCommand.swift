@@ -69,7 +69,8 @@ struct CheckCommand {
     guard !options.debugFiles.reports.isEmpty else { return nil }
     var reportOptions = options
     reportOptions.operands = options.debugFiles.reports
-    var source = ReportSource(options: reportOptions, diagnostics: diagnostics)
+    var source = ReportSource(
+      options: reportOptions, diagnostics: diagnostics, symbolicator: options.symbolicator(files: options.executables))
     var coverages: [ReportCoverage] = []
     var (documents, isFirst) = (documents, set.files.isEmpty)
     let (options, output) = (options, output)

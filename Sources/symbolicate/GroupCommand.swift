@@ -16,7 +16,7 @@ struct GroupCommand {
 
   mutating func run() throws(Output.Failure) -> ExitStatus {
     let pipeline = ReportPipeline(options: options)
-    var source = ReportSource(options: options, diagnostics: diagnostics)
+    var source = ReportSource(options: options, diagnostics: diagnostics, symbolicator: pipeline.symbolicator)
     var table = GroupTable()
     var totals = Totals()
     let (options, output, diagnostics) = (options, output, diagnostics)

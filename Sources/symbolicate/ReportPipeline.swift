@@ -13,7 +13,7 @@ struct ProcessedReport {
 
 /// The way of every report: redaction, names, reason, stack hash.
 final class ReportPipeline {
-  private let symbolicator: Symbolicator
+  let symbolicator: Symbolicator
   private let hasher = StackHasher()
   private let redactor = Redactor()
 

@@ -1,5 +1,6 @@
 internal import CrashFormats
 internal import CrashModel
+internal import Symbolication
 
 /// Goes through the inputs, one report at a time, and keeps the count of what was there.
 struct ReportSource {
@@ -9,12 +10,15 @@ struct ReportSource {
   let inputs: Inputs
   private let options: Options
   private let diagnostics: Diagnostics
+  private let cores: CoreInput
   /// So many problems of one file are told one by one: a binary file in NDJSON would have one for each line.
   private static let problemLimit = 10
 
-  init(options: Options, diagnostics: Diagnostics) {
+  /// - Parameter symbolicator: finds the files by which the stacks in a core are walked.
+  init(options: Options, diagnostics: Diagnostics, symbolicator: Symbolicator) {
     self.options = options
     self.diagnostics = diagnostics
+    cores = CoreInput(symbolicator)
     inputs = Inputs(operands: options.operands, output: options.output)
   }
 
@@ -47,6 +51,16 @@ struct ReportSource {
     _ body: (CrashReport, String) throws(Output.Failure) -> Bool,
     _ onError: (String, Int?, String) throws(Output.Failure) -> Void
   ) throws(Output.Failure) -> Bool {
+    var coreFailure: InputError?
+    if let path = file.path {
+      switch cores.report(of: path) {
+      case .report(let report):
+        reportCount += 1
+        return try body(report, file.name)
+      case .failure(let error): coreFailure = error
+      case .other: break
+      }
+    }
     var goesOn = true
     var failure: Output.Failure?
     var reports = 0
@@ -58,6 +72,7 @@ struct ReportSource {
       do throws(Output.Failure) { try work() } catch { failure = error }
     }
     do throws(InputError) {
+      if let coreFailure { throw coreFailure }
       try reader.read(file.path, requiresMark: file.isFound && !file.isNamedJSON) { event in
         switch event {
         case .report(let report, let line):

@@ -23,7 +23,7 @@ struct SymbolicateCommand {
 
   mutating func run() throws(Output.Failure) -> ExitStatus {
     let pipeline = ReportPipeline(options: options)
-    var source = ReportSource(options: options, diagnostics: diagnostics)
+    var source = ReportSource(options: options, diagnostics: diagnostics, symbolicator: pipeline.symbolicator)
     let hasDirectory = source.inputs.hasDirectory
     let isList = hasDirectory && options.format == .text
     var array = JSONArray(isAlwaysArray: hasDirectory || source.inputs.files.count > 1, pretty: options.pretty)

@@ -39,7 +39,8 @@ import Testing
     child.coreLimit = .max
     #expect(try child.run().dumpedCore)
     let core = try #require(run.names().first { $0.hasPrefix("core") })
-    #expect(try gdbProgramCounters(executable: host.c, core: "\(run.path)/\(core)").count > 4)
+    let stacks = try gdbProgramCounters(executable: host.c, core: "\(run.path)/\(core)")
+    #expect(stacks.count == 1 && stacks.values.allSatisfy { $0.count > 4 })
   }
 
   @Test(arguments: cFaults) func cProgram(fault: String) throws {
@@ -83,8 +84,13 @@ import Testing
 
     // `theDebuggerIsAJudge` reports where there are no cores to look at.
     guard outcome.dumpedCore, coresBecomeFiles, !Self.gdbIsNoJudge.contains(fault) else { return }
-    let core = try #require(run.names().first { $0.hasPrefix("core") })
-    let judge = try gdbProgramCounters(executable: program, core: "\(run.path)/\(core)")
+    let name = try #require(run.names().first { $0.hasPrefix("core") })
+    let core = "\(run.path)/\(name)"
+    let stacks = try gdbProgramCounters(executable: program, core: core)
+    let crashed = try #require(captured.report.crashedThread?.id)
+    try CoreReading(core).expect(
+      stacks, like: captured.report, said: outcome.errorText, isRaisedAgain: fault == "chain_ok")
+    let judge = try #require(stacks[crashed])
     let ours = captured.addresses
     #expect(!judge.isEmpty)
     if ours.count > 400 {

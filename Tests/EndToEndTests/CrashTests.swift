@@ -85,7 +85,9 @@ import Testing
     // `theDebuggerIsAJudge` of the fault tests reports where there are no cores to look at.
     guard dumpedCore, coresBecomeFiles else { return }
     let core = try #require(run.names().first { $0.hasPrefix("core") })
-    let judge = try gdbProgramCounters(executable: service, core: "\(run.path)/\(core)")
+    let stacks = try gdbProgramCounters(executable: service, core: "\(run.path)/\(core)")
+    let crashed = try #require(report.crashedThread?.id)
+    let judge = try #require(stacks[crashed])
     let frames = (report.crashedThread?.frames ?? []).compactMap(\.captured)
     // Callers that await are on no stack, and unknown to gdb.
     let ours = frames.filter { $0.kind != .asyncResume }.map(\.address.rawValue)

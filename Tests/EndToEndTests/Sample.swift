@@ -13,11 +13,7 @@ enum Sample {
   static func service(_ way: String) -> String { "\(root)/.build/orderd/\(way)/orderd" }
 
   /// Built beside the tests.
-  static var symbolicate: String {
-    let executable = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
-    let beside = URL(fileURLWithPath: executable).deletingLastPathComponent().appendingPathComponent("symbolicate").path
-    return FileManager.default.isExecutableFile(atPath: beside) ? beside : "\(root)/.build/debug/symbolicate"
-  }
+  static var symbolicate: String { builtProduct("symbolicate") }
 
   /// A bug of the service, and what a report must say about it.
   struct Bug: Sendable, CustomTestStringConvertible {

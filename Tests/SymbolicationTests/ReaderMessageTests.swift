@@ -54,7 +54,7 @@ import Testing
       .given(
         files: [.init(path: "/a", buildID: id), .init(path: "/b", buildID: nil)], unreadableFiles: errors,
         unreadableDirectories: []),
-      .image(path: "/a", buildID: nil), .table(nil), .table([]), .table([1, 2, 3]),
+      .image(path: "/a", buildID: nil), .table(nil), .table([]), .table([1, 2, 3]), .report([123, 125]),
       .functions(
         RawAnswers(
           functions: [

@@ -28,6 +28,7 @@ import Testing
       return reader.unreadableDirectories
     }
     func image(ofFile path: FilePath) throws(DebugFileError) -> Image { try reader.image(ofFile: path) }
+    func report(ofCore path: FilePath) throws(DebugFileError) -> [UInt8] { try reader.report(ofCore: path) }
     func answers(for image: Image, file: FilePath?) -> any ImageAnswers {
       searches += 1
       return reader.answers(for: image, file: file)

@@ -41,6 +41,15 @@ final class IsolatedImageReader: ImageReader {
     return IsolatedImageAnswers(self, number: lastNumber, image: image, file: file)
   }
 
+  func report(ofCore path: FilePath) throws(DebugFileError) -> [UInt8] {
+    switch ask({ .core(path: path) }) {
+    case .success(.report(let document)): return document
+    case .success(.failure(let error)): throw error
+    case .success: throw .endedReader(path: path.description, detail: "reading it gave an answer to another question")
+    case .failure(let failure): throw .endedReader(path: path.description, detail: failure.text)
+    }
+  }
+
   // MARK: For the images
 
   var generation: Int { process.generation }

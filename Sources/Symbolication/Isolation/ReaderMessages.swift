@@ -5,6 +5,8 @@ enum ReaderRequest: Equatable {
   /// What the search was given.
   case given
   case image(path: FilePath)
+  /// What a core says.
+  case core(path: FilePath)
   /// The files of an image, to be known by a number from then on.
   case find(number: UInt32, path: String, buildID: BuildID?, file: FilePath?)
   case functions(number: UInt32, addresses: [UInt64], nearestLines: Bool)
@@ -23,6 +25,8 @@ enum ReaderReply: Equatable {
   case findings(ImageFindings)
   case functions(RawAnswers)
   case table([UInt8]?)
+  /// A `crash-report/1` document.
+  case report([UInt8])
 
   struct GivenFile: Equatable {
     var path: String
@@ -56,6 +60,9 @@ extension ReaderRequest {
     case .close(let number):
       writer.byte(6)
       writer.number(UInt64(number))
+    case .core(let path):
+      writer.byte(7)
+      writer.blob(path.bytes)
     }
     return writer.bytes
   }
@@ -74,6 +81,7 @@ extension ReaderRequest {
       self = .functions(number: reader.integer32(), addresses: reader.addresses(), nearestLines: reader.flag())
     case 5: self = .table(number: reader.integer32(), key: Array(reader.blob()))
     case 6: self = .close(number: reader.integer32())
+    case 7: self = .core(path: FilePath(bytes: reader.blob()))
     default: return nil
     }
     guard reader.isWhole else { return nil }
@@ -108,6 +116,9 @@ extension ReaderReply {
     case .table(let bytes):
       writer.byte(6)
       writer.optional(bytes) { $0.blob($1) }
+    case .report(let document):
+      writer.byte(7)
+      writer.blob(document)
     }
     return writer.bytes
   }
@@ -125,6 +136,7 @@ extension ReaderReply {
     case 4: self = .findings(reader.findings())
     case 5: self = .functions(reader.answers())
     case 6: self = .table(reader.optional { Array($0.blob()) })
+    case 7: self = .report(Array(reader.blob()))
     default: return nil
     }
     guard reader.isWhole else { return nil }
@@ -161,6 +173,10 @@ extension MessageWriter {
       text(detail)
     case .endedReader(let path, let detail):
       byte(7)
+      text(path)
+      text(detail)
+    case .notCore(let path, let detail):
+      byte(8)
       text(path)
       text(detail)
     }
@@ -278,6 +294,7 @@ extension MessageReader {
     case 5: return .unsupportedArchitecture(path: path, detail: text())
     case 6: return .damaged(path: path, detail: text())
     case 7: return .endedReader(path: path, detail: text())
+    case 8: return .notCore(path: path, detail: text())
     default:
       fail()
       return .notELF(path: path)

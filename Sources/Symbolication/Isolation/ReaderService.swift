@@ -93,6 +93,12 @@ private struct Service {
       } catch {
         return .failure(error)
       }
+    case .core(let path):
+      do throws(DebugFileError) {
+        return .report(try reader.report(ofCore: path))
+      } catch {
+        return .failure(error)
+      }
     case .find(let number, let path, let buildID, let file):
       let image = Image(path: path, buildID: buildID, address: Address(rawValue: 0), size: 0)
       let found = reader.localAnswers(for: image, file: file)
