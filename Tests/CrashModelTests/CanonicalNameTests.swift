@@ -19,8 +19,8 @@ import Testing
     let captured = CapturedFrame(kind: .returnAddress, address: Address(rawValue: 0x1000), imageIndex: 0)
     let frame = SymbolicatedFrame(captured: captured, status: .resolved, function: function, rawFunction: raw)
     let classifier = FrameClassifier(
-      applicationModules: [], report: CrashReport(id: "r"), frames: [frame], names: NameCache())
-    return classifier.classify(frame, caller: nil).name
+      applicationModules: [], report: CrashReport(id: "r"), frames: [.init(frame)], names: NameCache())
+    return classifier.classify(frame).name
   }
 
   /// A key changes with these: whoever changes one has a new algorithm.
