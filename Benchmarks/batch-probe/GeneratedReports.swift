@@ -134,7 +134,7 @@ struct GeneratedReports {
   }
 
   private static func images(release: Int) -> [Image] {
-    ["/srv/orderd/bin/orderd", "/srv/orderd/lib/libswiftCore.so", "/lib/x86_64-linux-gnu/libc.so.6"].enumerated().map {
+    ["/srv/orderd/bin/orderd", "/srv/orderd/lib/libswiftCore.so", "/srv/orderd/lib/libc.so.6"].enumerated().map {
       Image(
         path: $1,
         buildID: BuildID(bytes: (0..<20).map { byte in UInt8(truncatingIfNeeded: release &* 37 &+ byte &* 11) }),
