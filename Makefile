@@ -49,7 +49,7 @@ measure:
 	Benchmarks/measure $(BENCH_FLAGS)
 
 bench-batch: packages
-	$(SWIFT) build $(STRICT) -c release
+	$(SWIFT) build $(STRICT) $(RELEASE)
 	Benchmarks/batch $(BENCH_FLAGS)
 
 bench-symbolication: demo

@@ -162,8 +162,9 @@ public final class Symbolicator {
   }
 
   /// - Parameter offsets: in any order.
-  private func resolve(_ offsets: [UInt64], of image: Image, with symbols: SymbolSource) -> [(UInt64, ResolvedAddress)]
-  {
+  private func resolve(
+    _ offsets: [UInt64], of image: Image, with symbols: SymbolSource
+  ) -> [(offset: UInt64, answer: ResolvedAddress)] {
     var image = image
     // Logs of other tools do not say where an executable at a fixed address begins; the file does.
     if image.firstVirtualAddress == 0, let first = symbols.findings.firstVirtualAddress {
@@ -179,7 +180,7 @@ public final class Symbolicator {
     // The same distance for all, so the order stays; wrapping around would break it, and no code lies there.
     let addresses = sorted.map { image.virtualAddress(of: ImageOffset(rawValue: $0)) }
     guard zip(addresses, addresses.dropFirst()).allSatisfy({ $0 < $1 }) else { return [] }
-    return Array(zip(sorted, symbols.resolve(addresses, nearestLines: nearestLines)))
+    return zip(sorted, symbols.resolve(addresses, nearestLines: nearestLines)).map { (offset: $0, answer: $1) }
   }
 }
 

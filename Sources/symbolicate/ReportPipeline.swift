@@ -18,8 +18,18 @@ final class ReportPipeline {
   private let redactor = Redactor()
 
   private var given: GivenFiles
+  private let purpose: Purpose
 
-  init(options: Options) {
+  /// What the reports are wanted for.
+  enum Purpose {
+    /// To be shown or written, with all that is in them.
+    case reports
+    /// To be added up. Only what a `GroupMember` takes is fit to leave the program, and no frame says whose it is.
+    case groups
+  }
+
+  init(options: Options, for purpose: Purpose = .reports) {
+    self.purpose = purpose
     symbolicator = options.symbolicator(files: options.executables)
     let isGiven = !options.executables.isEmpty || !options.debugDirectories.isEmpty || options.sysroot != nil
     given = isGiven ? GivenFiles(symbolicator) : GivenFiles()
@@ -34,12 +44,15 @@ final class ReportPipeline {
   func process(_ original: consuming CrashReport) -> ProcessedReport {
     given.note(original)
     // Whoever wrote it: what our own library wrote stays as it is.
-    redactor.redact(&original)
+    switch purpose {
+    case .reports: redactor.redact(&original)
+    case .groups: redactor.redactSummary(of: &original)
+    }
     // Changed in its place from here on: a copy of a report that both own would be made frame by frame.
     var result = symbolicator.symbolicate(original)
     let analysis = hasher.analyze(result.report, runtimeFailure: result.runtimeFailure)
     if result.report.kind == .crash || result.report.reason == nil { result.report.reason = analysis.reason }
-    analysis.decideOwnership(in: &result.report)
+    if purpose == .reports { analysis.decideOwnership(in: &result.report) }
     let hasFrames = !(result.report.crashedThread?.frames.isEmpty ?? true)
     if hasFrames { update(&result.report, with: analysis.hash) }
     let executable = result.report.executableImageIndex

@@ -7,6 +7,12 @@ extension Redactor {
   ///
   /// - Note: the path of the executable is redacted, those of the images are not: by them the debug files are found.
   public func redact(_ report: inout CrashReport) {
+    redactSummary(of: &report)
+    redactDetails(of: &report)
+  }
+
+  /// What of it says which crash it was. For whoever keeps nothing else: a group of crashes has a sample, and no breadcrumbs.
+  package func redactSummary(of report: inout CrashReport) {
     redact(&report.id)
     redact(&report.type)
     if let reason = report.reason, let text = redacted(reason.rawValue) { report.reason = Reason(rawValue: text) }
@@ -24,12 +30,15 @@ extension Redactor {
     }
     redact(&report.runID)
     redact(&report.operation)
+    redact(&report.userID)
+  }
+
+  private func redactDetails(of report: inout CrashReport) {
     if var task = report.task {
       redact(&task.name)
       for index in task.locals.indices { task.locals[index] = redacted(task.locals[index]) }
       report.task = task
     }
-    redact(&report.userID)
     // Looked at before they are reached for: an array that is shared is copied as soon as an element may change.
     for (index, tag) in report.tags.enumerated() {
       let redacted = redacted(tag)

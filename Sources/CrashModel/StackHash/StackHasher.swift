@@ -99,6 +99,7 @@ public struct StackHasher: Sendable {
   // A package's executable has the module of its name, with the characters replaced that a module's name cannot have.
   private func ownModules(of report: CrashReport) -> Set<String> {
     guard let executable = report.executableName else { return [] }
+    if executable.utf8.allSatisfy({ Byte.isAlphanumeric($0) || $0 == UInt8(ascii: "_") }) { return [executable] }
     return [String(executable.map { $0.isLetter || $0.isNumber || $0 == "_" ? $0 : "_" })]
   }
 
