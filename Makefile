@@ -3,6 +3,7 @@
 # make bench  make demo, then measures and prints the table of docs/figures.md
 # make bench-symbolication   the same for symbolication, beside llvm-symbolizer, binutils, elfutils and SymCache (a quarter of
 #             an hour; SymCache comes from PyPI)
+# make bench-batch   what reading, writing and grouping many reports costs (BENCH_FLAGS="--reports 10000000": an hour)
 # make soak   the tests that crash on purpose, SOAK_RUNS times (50: hours), the first two with all cores busy
 # make oracle the interpreter of call frame information against libunwind, over all that is installed (minutes)
 # make fuzz   the five fuzzers, FUZZ_RUNS executions each (10000000: some hours)
@@ -23,7 +24,7 @@ SOAK_FLAGS ?=
 ORACLE_FLAGS ?=
 BENCH_FLAGS ?=
 
-.PHONY: demo test soak oracle bench bench-symbolication measure fuzz lint build build-tests packages samples clean
+.PHONY: demo test soak oracle bench bench-batch bench-symbolication measure fuzz lint build build-tests packages samples clean
 
 demo: packages
 	$(SWIFT) build $(STRICT) $(RELEASE) --product symbolicate
@@ -46,6 +47,10 @@ bench: demo measure
 measure:
 	$(SWIFT) build $(STRICT) $(RELEASE)
 	Benchmarks/measure $(BENCH_FLAGS)
+
+bench-batch: packages
+	$(SWIFT) build $(STRICT) $(RELEASE)
+	Benchmarks/batch $(BENCH_FLAGS)
 
 bench-symbolication: demo
 	$(SWIFT) build $(STRICT) $(RELEASE)

@@ -68,6 +68,11 @@ let package = Package(
     .executableTarget(
       name: "symbolize-probe", dependencies: ["CrashModel", "Symbolication"], path: "Tests/symbolize-probe",
       swiftSettings: swiftSettings),
+    // Makes reports and measures the parts of a batch: Benchmarks/batch.
+    .executableTarget(
+      name: "batch-probe", dependencies: ["CrashFormats", "CrashGrouping", "CrashModel"],
+      path: "Benchmarks/batch-probe",
+      swiftSettings: swiftSettings),
     .testTarget(
       name: "CCrashSupportTests", dependencies: ["CrashModel", "TestSupport", "symbolicate"],
       exclude: ["Faults", "Oracle"],

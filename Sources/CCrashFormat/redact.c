@@ -265,6 +265,8 @@ static int is_suspect(const unsigned char *text, size_t length) {
   return 0;
 }
 
+int crash_redact_suspects(const char *text, size_t length) { return is_suspect((const unsigned char *)text, length); }
+
 // Whether the authority of a URL that starts at `start` has a colon with more behind it than a port: a password, which
 // may hold a slash, so that what looks like an e-mail address further on is its end.
 static int has_password(const unsigned char *text, size_t start, size_t end) {

@@ -5,6 +5,13 @@ struct ReportDecoder {
   /// Values that were left out, once each however often they stand there.
   private var notes: [String] = []
 
+  private static let reportKinds = Vocabulary(ReportKind.self)
+  private static let qualities = Vocabulary(StackHash.Quality.self)
+  private static let threadStatuses = Vocabulary(ThreadStatus.self)
+  private static let frameKinds = Vocabulary(FrameKind.self)
+  private static let frameTrusts = Vocabulary(FrameTrust.self)
+  private static let frameStatuses = Vocabulary(FrameStatus.self)
+
   mutating func report(_ root: JSONValue) throws(ReportError) -> CrashReport {
     var report = CrashReport(id: "")
     var hasID = false
@@ -17,7 +24,7 @@ struct ReportDecoder {
       case "id":
         report.id = try value.string()
         hasID = true
-      case "kind": report.kind = try decoder.choice(value, "kind", as: ReportKind.self) ?? .crash
+      case "kind": report.kind = try decoder.choice(value, "kind", of: Self.reportKinds) ?? .crash
       case "fatal": report.fatal = try value.bool()
       case "timestamp": report.timestamp = try decoder.timestamp(value)
       case "type": report.type = try value.string()
@@ -25,7 +32,7 @@ struct ReportDecoder {
       case "message": report.message = try value.string()
       case "stack": _ = try value.bytes()  // made from the threads: read for its type only
       case "stack_hash": digits = try decoder.hashDigits(value)
-      case "stack_hash_quality": quality = try decoder.choice(value, "stack_hash_quality", as: StackHash.Quality.self)
+      case "stack_hash_quality": quality = try decoder.choice(value, "stack_hash_quality", of: Self.qualities)
       case "previous_stack_hashes":
         report.previousStackHashes = try decoder.elements(value) { decoder, element throws(ReportError) in
           try decoder.stackHash(element)
@@ -99,7 +106,7 @@ struct ReportDecoder {
     try value.forEachMember { key, value throws(ReportError) in
       switch key {
       case "stack_hash": digits = try decoder.hashDigits(value)
-      case "stack_hash_quality": quality = try decoder.choice(value, "stack_hash_quality", as: StackHash.Quality.self)
+      case "stack_hash_quality": quality = try decoder.choice(value, "stack_hash_quality", of: Self.qualities)
       default: break
       }
     }
@@ -197,7 +204,7 @@ struct ReportDecoder {
       case "name": thread.name = try value.string()
       case "crashed": thread.crashed = try value.bool()
       case "depth": thread.depth = try value.integer()
-      case "status": thread.status = try decoder.choice(value, "thread status", as: ThreadStatus.self)
+      case "status": thread.status = try decoder.choice(value, "thread status", of: Self.threadStatuses)
       case "registers":
         try value.forEachMember { name, value throws(ReportError) in
           thread.registers.append(ThreadInfo.Register(name: name.string, value: try value.hex()))
@@ -216,22 +223,22 @@ struct ReportDecoder {
   private mutating func frame(_ value: JSONValue) throws(ReportError) -> Frame {
     var captured = CapturedFrame(kind: .programCounter, address: Address(rawValue: 0))
     var names = SymbolicatedFrame(captured: captured, status: .noSymbols)
-    var kind: String?
+    var kind: UnsafeRawBufferPointer?
     var count: UInt64?
     var hasAddress = false
-    var statusText: String?
+    var statusText: UnsafeRawBufferPointer?
     var decoder = self
     try value.forEachMember { key, value throws(ReportError) in
       switch key {
-      case "kind": kind = try value.string()
+      case "kind": kind = try value.bytes()
       case "count": count = try value.integer()
-      case "trust": captured.trust = try decoder.choice(value, "trust", as: FrameTrust.self)
+      case "trust": captured.trust = try decoder.choice(value, "trust", of: Self.frameTrusts)
       case "address":
         captured.address = Address(rawValue: try value.hex())
         hasAddress = true
       case "image_index": captured.imageIndex = try value.integer(0...Int(Int32.max))
       case "image_offset": captured.imageOffset = ImageOffset(rawValue: try value.hex())
-      case "status": statusText = try value.string()
+      case "status": statusText = try value.bytes()
       case "function": names.function = try value.string()
       case "raw_function": names.rawFunction = try value.string()
       case "file": names.file = try value.string()
@@ -247,23 +254,22 @@ struct ReportDecoder {
     }
     defer { self = decoder }
     guard let kind else { throw ReportError("missing", path: "kind") }
-    if kind == "omitted" {
+    if "omitted" ~= JSONKey(bytes: kind) {
       guard let count else { throw ReportError("missing", path: "count") }
       return .omitted(count: count)
     }
     guard hasAddress else { throw ReportError("missing", path: "address") }
-    if let known = FrameKind(rawValue: kind) {
+    if let known = Self.frameKinds[kind] {
       captured.kind = known
     } else {
-      decoder.note(
-        "frame kind \(Printable.quoted(String(kind.prefix(64)))) is not known; its address is looked up as it is")
+      decoder.note("frame kind \(Self.quoted(kind)) is not known; its address is looked up as it is")
     }
     guard let statusText else { return .captured(captured) }
-    if let status = FrameStatus(rawValue: statusText) {
+    if let status = Self.frameStatuses[statusText] {
       names.status = status
     } else {
       names.status = names.function == nil ? .noSymbols : .resolved
-      decoder.note("frame status \(Printable.quoted(String(statusText.prefix(64)))) is not known")
+      decoder.note("frame status \(Self.quoted(statusText)) is not known")
     }
     names.captured = captured
     return .symbolicated(names)
@@ -276,8 +282,9 @@ struct ReportDecoder {
       switch key {
       case "path": image.path = try value.string()
       case "build_id":
-        let text = try value.string()
-        guard let id = BuildID(text) else { throw ReportError("expected an even number of hex digits") }
+        guard let id = BuildID(hexDigits: try value.bytes()) else {
+          throw ReportError("expected an even number of hex digits")
+        }
         image.buildID = id
       case "address":
         image.address = Address(rawValue: try value.hex())
@@ -306,21 +313,25 @@ struct ReportDecoder {
   }
 
   private func timestamp(_ value: JSONValue) throws(ReportError) -> Timestamp {
-    let text = try value.string("an RFC 3339 time")
+    let text = try value.bytes("an RFC 3339 time")
     guard let moment = Timestamp(rfc3339: text) else {
-      throw ReportError("expected an RFC 3339 time, found \(Printable.quoted(String(text.prefix(40))))")
+      throw ReportError("expected an RFC 3339 time, found \(Self.quoted(text, characters: 40))")
     }
     return moment
   }
 
   /// A value of a closed list; nil and a note for one that is not in it.
-  private mutating func choice<Choice: RawRepresentable<String>>(
-    _ value: JSONValue, _ what: String, as type: Choice.Type
+  private mutating func choice<Choice>(
+    _ value: JSONValue, _ what: String, of vocabulary: Vocabulary<Choice>
   ) throws(ReportError) -> Choice? {
-    let text = try value.string()
-    if let choice = Choice(rawValue: text) { return choice }
-    note("\(what) \(Printable.quoted(String(text.prefix(64)))) is not known and was left out")
+    let text = try value.bytes()
+    if let choice = vocabulary[text] { return choice }
+    note("\(what) \(Self.quoted(text)) is not known and was left out")
     return nil
+  }
+
+  private static func quoted(_ text: UnsafeRawBufferPointer, characters: Int = 64) -> String {
+    Printable.quoted(String(String(decoding: text, as: UTF8.self).prefix(characters)))
   }
 
   private mutating func note(_ text: String) {

@@ -47,6 +47,37 @@ public struct CrashGroup: Hashable, Sendable {
   /// The crashing frames are not the ones that did the damage: the heap was corrupted earlier.
   public var hasUnreliableVictim: Bool { sample.reason?.hasUnreliableVictim ?? false }
 
+  /// The same as a union with the group of this report alone.
+  mutating func add(_ member: GroupMember) {
+    hashes.insert(member.hash)
+    for hash in member.previousHashes { hashes.insert(hash) }
+    let crashes = 1.addingClamped(member.suppressedCount)
+    count = count.addingClamped(crashes)
+    if let moment = member.timestamp {
+      firstSeen = min(firstSeen ?? moment, moment)
+      lastSeen = max(lastSeen ?? moment, moment)
+    }
+    if let release = member.release { releases[release] = (releases[release] ?? 0).addingClamped(crashes) }
+    if let host = member.host { add(host: host) }
+    if Self.isBetterSample(member, than: sample) {
+      sample = member
+      hash = member.hash
+    }
+  }
+
+  private mutating func add(host: String) {
+    var low = 0
+    var high = hosts.count
+    while low < high {
+      let middle = low + (high - low) / 2
+      if hosts[middle] < host { low = middle + 1 } else { high = middle }
+    }
+    guard low == hosts.count || hosts[low] != host else { return }
+    if hosts.count == Self.hostLimit { moreHosts = true }
+    hosts.insert(host, at: low)
+    if hosts.count > Self.hostLimit { hosts.removeLast() }
+  }
+
   /// Commutative and associative, so that the order of reports does not matter.
   mutating func formUnion(_ other: CrashGroup) {
     hashes.formUnion(other.hashes)

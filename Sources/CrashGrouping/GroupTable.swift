@@ -79,12 +79,8 @@ public struct GroupTable: Sendable {
 
   public mutating func add(_ member: GroupMember) {
     let key = Key(scope: member.scope, hash: member.hash)
-    let single = CrashGroup(member)
-    if table[key] == nil {
-      table[key] = single
-    } else {
-      table[key]?.formUnion(single)
-    }
+    // In its place: nearly every report belongs to a group that is there.
+    if table[key]?.add(member) == nil { table[key] = CrashGroup(member) }
     for previous in member.previousHashes where previous.quality < member.hash.quality {
       better[Key(scope: member.scope, hash: previous), default: []].insert(member.hash)
     }

@@ -28,23 +28,34 @@ public enum Hex {
     }
   }
 
+  /// The same without a String.
+  ///
+  /// - Parameter place: room for twice as many digits.
+  static func write(_ bytes: [UInt8], to place: UnsafeMutablePointer<UInt8>) {
+    for index in bytes.indices {
+      place[2 * index] = digits[Int(bytes[index] >> 4)]
+      place[2 * index + 1] = digits[Int(bytes[index] & 15)]
+    }
+  }
+
   /// The bytes of an even number of hex digits in either case; nil where a character is none.
   public static func bytes(_ text: some StringProtocol) -> [UInt8]? {
-    let utf8 = text.utf8
-    guard utf8.count.isMultiple(of: 2) else { return nil }
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(utf8.count / 2)
-    var high: UInt8?
-    for character in utf8 {
-      guard let digit = digit(character) else { return nil }
-      if let upper = high {
-        bytes.append(upper << 4 | digit)
-        high = nil
-      } else {
-        high = digit
+    var text = String(text)
+    return text.withUTF8 { bytes(UnsafeRawBufferPointer($0)) }
+  }
+
+  /// The same of the bytes of a text.
+  static func bytes(_ text: UnsafeRawBufferPointer) -> [UInt8]? {
+    guard text.count.isMultiple(of: 2) else { return nil }
+    var isHex = true
+    let bytes = [UInt8](unsafeUninitializedCapacity: text.count / 2) { bytes, count in
+      while count < text.count / 2, let high = digit(text[2 * count]), let low = digit(text[2 * count + 1]) {
+        bytes.initializeElement(at: count, to: high << 4 | low)
+        count += 1
       }
+      isHex = count == text.count / 2
     }
-    return bytes
+    return isHex ? bytes : nil
   }
 
   /// The value of text such as `0x1f` or `1F`; nil for anything else, and for more than 64 bits.

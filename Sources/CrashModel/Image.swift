@@ -61,6 +61,12 @@ public struct BuildID: Hashable, Sendable, CustomStringConvertible {
     self.bytes = bytes
   }
 
+  /// The same of the bytes of a text.
+  package init?(hexDigits text: UnsafeRawBufferPointer) {
+    guard let bytes = Hex.bytes(text), !bytes.isEmpty else { return nil }
+    self.bytes = bytes
+  }
+
   /// Lower-case hex, as `file`, `readelf -n` and debuginfod print it.
   public var description: String { Hex.string(bytes) }
 }

@@ -61,21 +61,28 @@ extension AddressTable {
 extension ResolvedAddress {
   /// Makes names readable, and takes out what is no function.
   static func named(_ functions: [[SymbolicatedFunction]], names: inout DisplayNames) -> [ResolvedAddress] {
-    return functions.map { functions in
-      var resolved = ResolvedAddress(functions: functions)
-      resolved.takeRuntimeFailure()
-      for index in resolved.functions.indices {
-        if let raw = resolved.functions[index].rawFunction { resolved.functions[index].function = names[raw] }
-      }
-      resolved.functions.removeAll { $0.rawFunction == nil && $0.file == nil }
-      return resolved
+    functions.map { ResolvedAddress(named: $0, names: &names) }
+  }
+
+  init(named functions: [SymbolicatedFunction], names: inout DisplayNames) {
+    self.init(functions: functions)
+    takeRuntimeFailure()
+    // A table's answers have both names.
+    for index in self.functions.indices where self.functions[index].function == nil {
+      if let raw = self.functions[index].rawFunction { self.functions[index].function = names[raw] }
+    }
+    // Not without looking: a removal of nothing copies an array that is shared.
+    if self.functions.contains(where: { $0.rawFunction == nil && $0.file == nil }) {
+      self.functions.removeAll { $0.rawFunction == nil && $0.file == nil }
     }
   }
 
   /// Turns the pseudo-function of a failed check into `runtimeFailure`.
   fileprivate mutating func takeRuntimeFailure() {
     let prefix = FunctionName.runtimeFailurePrefix
-    guard let failure = functions.first(where: { $0.inlined && $0.rawFunction?.hasPrefix(prefix) == true }),
+    // Nearly every name begins with `$` or `_`.
+    guard functions.contains(where: { $0.inlined && $0.rawFunction?.utf8.first == UInt8(ascii: "S") }),
+      let failure = functions.first(where: { $0.inlined && $0.rawFunction?.hasPrefix(prefix) == true }),
       let name = failure.rawFunction
     else { return }
     runtimeFailure = String(name.dropFirst(prefix.count))

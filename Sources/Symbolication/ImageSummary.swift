@@ -38,6 +38,14 @@ public struct ImageSummary: Hashable, Sendable {
     case unreadable(path: String, reason: String)
     /// The file was found and has neither debug information nor symbols.
     case noNames(path: String)
+
+    /// There is a file that names addresses.
+    var hasNames: Bool {
+      switch self {
+      case .debugInformation, .symbolsOnly, .dynamicSymbolsOnly: true
+      case .notFound, .buildIDMismatch, .unreadable, .noNames: false
+      }
+    }
   }
 }
 

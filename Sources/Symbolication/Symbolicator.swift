@@ -86,47 +86,46 @@ public final class Symbolicator {
   ///
   /// Frames that were named before are named anew from their addresses, so that running twice gives the same; where no
   /// file is found for a frame, it keeps what it had. Never fails: what is missing is in `images`.
-  public func symbolicate(_ report: CrashReport) -> SymbolicatedReport {
+  public func symbolicate(_ report: consuming CrashReport) -> SymbolicatedReport {
     var report = report
-    let stacks = report.threads.map { $0.frames.map(PhysicalFrame.init).mergingInlined() }
+    let stacks = report.threads.map { PhysicalFrame.stack(of: $0.frames) }
     // All addresses of an image are resolved at once: each unit is read once for all of them.
-    var addresses: [Int: Set<UInt64>] = [:]
-    var counts: [Int: Int] = [:]
+    var addresses: [Int: [UInt64]] = [:]
     let places = stacks.map { stack in
       stack.map { frame -> Place? in
         guard let captured = frame.captured, let place = Place(captured, in: report.images) else { return nil }
-        addresses[place.imageIndex, default: []].insert(place.offset.rawValue)
-        counts[place.imageIndex, default: 0] += 1
+        addresses[place.imageIndex, default: []].append(place.offset.rawValue)
         return place
       }
     }
-    var resolved: [Int: [UInt64: ResolvedAddress]] = [:]
+    var resolved: [Int: ResolvedOffsets] = [:]
     var summaries: [ImageSummary] = []
     for (index, offsets) in addresses.sorted(by: { $0.key < $1.key }) {
       let image = report.images[index]
       let symbols = self.symbols(for: image)
-      resolved[index] = resolve(offsets, of: image, with: symbols)
+      let answers = resolve(offsets, of: image, with: symbols)
       // Not before: what a file is worth, its reading shows.
       let findings = symbols.findings
+      resolved[index] = ResolvedOffsets(status: findings.status, answers: answers)
       summaries.append(
         ImageSummary(
           imageIndex: index, path: image.path, buildID: image.buildID, status: findings.status, file: findings.file,
-          isUnverified: findings.isUnverified, frameCount: counts[index] ?? 0, namelessFrameCount: 0,
+          isUnverified: findings.isUnverified, frameCount: offsets.count, namelessFrameCount: 0,
           refusals: findings.refusals, companionProblems: symbols.companionProblems))
     }
     var nameless: [Int: Int] = [:]
-    let statuses = Dictionary(summaries.map { ($0.imageIndex, $0.status) }, uniquingKeysWith: { first, _ in first })
     var failures: [SymbolicatedReport.RuntimeFailure] = []
     for (threadIndex, stack) in stacks.enumerated() {
       var frames: [Frame] = []
+      frames.reserveCapacity(stack.count * 4)
       for (frame, place) in zip(stack, places[threadIndex]) {
-        let answer = place.flatMap { resolved[$0.imageIndex]?[$0.offset.rawValue] } ?? ResolvedAddress()
-        if let text = answer.runtimeFailure {
+        let image = place.flatMap { resolved[$0.imageIndex] }
+        let answer = place.flatMap { image?[$0.offset.rawValue] }
+        if let text = answer?.runtimeFailure {
           failures.append(.init(threadIndex: threadIndex, frameIndex: frames.count, text: text))
         }
-        let named = frame.named(by: answer, at: place, imageStatus: place.flatMap { statuses[$0.imageIndex] })
-        if let place, named.last?.symbolicated?.function == nil { nameless[place.imageIndex, default: 0] += 1 }
-        frames += named
+        frame.append(to: &frames, namedBy: answer?.functions ?? [], at: place, imageStatus: image?.status)
+        if let place, !(frames.last?.hasFunction ?? false) { nameless[place.imageIndex, default: 0] += 1 }
       }
       report.threads[threadIndex].frames = frames
     }
@@ -169,20 +168,38 @@ public final class Symbolicator {
     return symbols
   }
 
+  /// - Parameter offsets: in any order.
   private func resolve(
-    _ offsets: Set<UInt64>, of image: Image, with symbols: SymbolSource
-  ) -> [UInt64: ResolvedAddress] {
+    _ offsets: [UInt64], of image: Image, with symbols: SymbolSource
+  ) -> [(offset: UInt64, answer: ResolvedAddress)] {
     var image = image
     // Logs of other tools do not say where an executable at a fixed address begins; the file does.
     if image.firstVirtualAddress == 0, let first = symbols.findings.firstVirtualAddress {
       image.firstVirtualAddress = first
     }
-    let sorted = offsets.sorted()
+    var sorted = offsets.sorted()
+    var count = 0
+    for offset in sorted where count == 0 || sorted[count - 1] != offset {
+      sorted[count] = offset
+      count += 1
+    }
+    sorted.removeSubrange(count...)
     // The same distance for all, so the order stays; wrapping around would break it, and no code lies there.
     let addresses = sorted.map { image.virtualAddress(of: ImageOffset(rawValue: $0)) }
-    guard zip(addresses, addresses.dropFirst()).allSatisfy({ $0 < $1 }) else { return [:] }
-    let resolved = symbols.resolve(addresses, nearestLines: nearestLines)
-    return Dictionary(uniqueKeysWithValues: zip(sorted, resolved))
+    guard zip(addresses, addresses.dropFirst()).allSatisfy({ $0 < $1 }) else { return [] }
+    return zip(sorted, symbols.resolve(addresses, nearestLines: nearestLines)).map { (offset: $0, answer: $1) }
+  }
+}
+
+/// The answers for one image of a report.
+private struct ResolvedOffsets {
+  var status: ImageSummary.Status
+  /// By offset, ascending.
+  var answers: [(offset: UInt64, answer: ResolvedAddress)]
+
+  subscript(offset: UInt64) -> ResolvedAddress? {
+    let index = answers.partitioningIndex { $0.offset >= offset }
+    return index < answers.count && answers[index].offset == offset ? answers[index].answer : nil
   }
 }
 
@@ -208,53 +225,66 @@ struct Place {
 /// A captured frame and the names that it had, or a gap.
 struct PhysicalFrame {
   /// Innermost first; more than one where functions were inlined.
-  var frames: [Frame]
+  var frames: ArraySlice<Frame>
 
-  init(_ frame: Frame) { frames = [frame] }
+  /// A thread's frames, the functions that an earlier run found inlined together with the one that they were inlined into.
+  static func stack(of frames: [Frame]) -> [PhysicalFrame] {
+    var stack: [PhysicalFrame] = []
+    stack.reserveCapacity(frames.count)
+    var start = 0
+    var isOpen = false
+    for (index, frame) in frames.enumerated() {
+      if isOpen, frames[index - 1].captured?.address == frame.captured?.address {
+        stack[stack.count - 1].frames = frames[start...index]
+      } else {
+        start = index
+        stack.append(PhysicalFrame(frames: frames[index...index]))
+      }
+      if case .symbolicated(let frame) = frame { isOpen = frame.inlined } else { isOpen = false }
+    }
+    return stack
+  }
 
   /// Nil for a gap.
   var captured: CapturedFrame? { frames.last?.captured }
 
-  private var hasNames: Bool { frames.contains { $0.symbolicated?.function != nil } }
+  private var hasNames: Bool { frames.contains { $0.hasFunction } }
 
-  /// The frame as the answer names it; as it was, where the answer knows nothing and the frame did.
-  func named(by answer: ResolvedAddress, at place: Place?, imageStatus: ImageSummary.Status?) -> [Frame] {
-    guard var captured else { return frames }
+  /// Appends the frame as the functions name it; as it was, where there are none and the frame had names.
+  func append(
+    to result: inout [Frame], namedBy functions: [SymbolicatedFunction], at place: Place?,
+    imageStatus: ImageSummary.Status?
+  ) {
+    guard var captured, !functions.isEmpty || !hasNames else {
+      result.append(contentsOf: frames)
+      return
+    }
     if captured.imageIndex == nil, let place { captured.imageIndex = place.imageIndex }
-    if answer.functions.isEmpty {
-      if hasNames { return frames }
+    if functions.isEmpty {
       let status: FrameStatus =
         switch imageStatus {
         case nil: .noImage
         case .buildIDMismatch: .buildIDMismatch
         default: .noSymbols
         }
-      return [.symbolicated(SymbolicatedFrame(captured: captured, status: status))]
+      result.append(.symbolicated(SymbolicatedFrame(captured: captured, status: status)))
+      return
     }
-    return answer.functions.map { function in
-      .symbolicated(
-        SymbolicatedFrame(
-          captured: captured, status: .resolved, function: function.function, rawFunction: function.rawFunction,
-          file: function.file, line: function.line, column: function.column,
-          declarationLine: function.declarationLine, approximate: function.approximate, inlined: function.inlined,
-          inApp: frames.last?.symbolicated?.inApp, hasDebugInformation: function.hasDebugInformation))
+    let inApp = frames.last?.symbolicated?.inApp
+    for function in functions {
+      result.append(
+        .symbolicated(
+          SymbolicatedFrame(
+            captured: captured, status: .resolved, function: function.function, rawFunction: function.rawFunction,
+            file: function.file, line: function.line, column: function.column,
+            declarationLine: function.declarationLine, approximate: function.approximate, inlined: function.inlined,
+            inApp: inApp, hasDebugInformation: function.hasDebugInformation)))
     }
   }
 }
 
-extension [PhysicalFrame] {
-  /// Puts the functions that an earlier run found inlined back to the frame that they were inlined into.
-  func mergingInlined() -> [PhysicalFrame] {
-    var result: [PhysicalFrame] = []
-    var isOpen = false
-    for frame in self {
-      if isOpen, let last = result.indices.last, result[last].captured?.address == frame.captured?.address {
-        result[last].frames += frame.frames
-      } else {
-        result.append(frame)
-      }
-      isOpen = frame.frames.last?.symbolicated?.inlined == true
-    }
-    return result
+extension Frame {
+  fileprivate var hasFunction: Bool {
+    if case .symbolicated(let frame) = self { frame.function != nil } else { false }
   }
 }

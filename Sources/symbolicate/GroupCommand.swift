@@ -15,7 +15,7 @@ struct GroupCommand {
   }
 
   mutating func run() throws(Output.Failure) -> ExitStatus {
-    let pipeline = ReportPipeline(options: options)
+    let pipeline = ReportPipeline(options: options, for: .groups)
     var source = ReportSource(options: options, diagnostics: diagnostics, symbolicator: pipeline.symbolicator)
     var table = GroupTable()
     var totals = Totals()

@@ -64,10 +64,15 @@ final class Output {
     if buffer.count >= Self.bufferSize { try flush() }
   }
 
-  /// A large piece, which need not be copied once more.
   func write(_ bytes: UnsafeRawBufferPointer) throws(Failure) {
-    try flush()
-    try writeAll(bytes)
+    // A large piece need not be copied once more.
+    if bytes.count < Self.bufferSize / 4 {
+      buffer.append(contentsOf: bytes)
+      if buffer.count >= Self.bufferSize { try flush() }
+    } else {
+      try flush()
+      try writeAll(bytes)
+    }
   }
 
   func flush() throws(Failure) {

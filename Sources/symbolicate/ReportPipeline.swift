@@ -18,8 +18,18 @@ final class ReportPipeline {
   private let redactor = Redactor()
 
   private var given: GivenFiles
+  private let purpose: Purpose
 
-  init(options: Options) {
+  /// What the reports are wanted for.
+  enum Purpose {
+    /// To be shown or written, with all that is in them.
+    case reports
+    /// To be added up. Only what a `GroupMember` takes is fit to leave the program, and no frame says whose it is.
+    case groups
+  }
+
+  init(options: Options, for purpose: Purpose = .reports) {
+    self.purpose = purpose
     symbolicator = options.symbolicator(files: options.executables)
     let isGiven = !options.executables.isEmpty || !options.debugDirectories.isEmpty || options.sysroot != nil
     given = isGiven ? GivenFiles(symbolicator) : GivenFiles()
@@ -31,23 +41,27 @@ final class ReportPipeline {
   /// The files of `--exe` that no report so far has an image for.
   var problemsAfter: [GivenFiles.Problem] { given.unwanted }
 
-  func process(_ original: CrashReport) -> ProcessedReport {
-    var original = original
+  func process(_ original: consuming CrashReport) -> ProcessedReport {
     given.note(original)
     // Whoever wrote it: what our own library wrote stays as it is.
-    redactor.redact(&original)
-    let result = symbolicator.symbolicate(original)
-    var report = result.report
-    let analysis = hasher.analyze(report, runtimeFailure: result.runtimeFailure)
-    if report.kind == .crash || report.reason == nil { report.reason = analysis.reason }
-    analysis.decideOwnership(in: &report)
-    let hasFrames = !(report.crashedThread?.frames.isEmpty ?? true)
-    if hasFrames { update(&report, with: analysis.hash) }
-    let symbols = result.images.map {
-      ImageSymbols($0, isApplication: report.isApplicationImage($0.imageIndex))
+    switch purpose {
+    case .reports: redactor.redact(&original)
+    case .groups: redactor.redactSummary(of: &original)
+    }
+    // Changed in its place from here on: a copy of a report that both own would be made frame by frame.
+    var result = symbolicator.symbolicate(original)
+    let analysis = hasher.analyze(result.report, runtimeFailure: result.runtimeFailure)
+    if result.report.kind == .crash || result.report.reason == nil { result.report.reason = analysis.reason }
+    if purpose == .reports { analysis.decideOwnership(in: &result.report) }
+    let hasFrames = !(result.report.crashedThread?.frames.isEmpty ?? true)
+    if hasFrames { update(&result.report, with: analysis.hash) }
+    let executable = result.report.executableImageIndex
+    let symbols = result.images.map { summary in
+      ImageSymbols(
+        summary, isApplication: result.report.isApplicationImage(summary.imageIndex, executable: executable))
     }
     return ProcessedReport(
-      report: report, analysis: analysis, symbols: symbols,
+      report: result.report, analysis: analysis, symbols: symbols,
       isIncomplete: symbols.contains { $0.problem != nil })
   }
 
@@ -70,8 +84,11 @@ extension ImageSymbols {
   ///
   /// - Parameter isApplication: the image is not the system's, whose libraries come without full names everywhere.
   init(_ summary: ImageSummary, isApplication: Bool) {
-    let id = summary.buildID.map { "build id \($0)" } ?? "no build id"
-    let image = "\(summary.path.isEmpty ? "an image without a path" : summary.path) (\(id))"
+    // Made for a problem only: a batch has one of these for each image of each report.
+    var image: String {
+      let id = summary.buildID.map { "build id \($0)" } ?? "no build id"
+      return "\(summary.path.isEmpty ? "an image without a path" : summary.path) (\(id))"
+    }
     var status: String
     var problem: String?
     switch summary.status {

@@ -29,6 +29,7 @@ struct SymbolicateCommand {
     var array = JSONArray(isAlwaysArray: hasDirectory || source.inputs.files.count > 1, pretty: options.pretty)
     var groups = GroupTable()
     var totals = Totals()
+    var writer = JSONWriter()
     let (options, output, diagnostics, textWriter) = (options, output, diagnostics, textWriter)
     func show(_ report: CrashReport, _ place: String) throws(Output.Failure) {
       let processed = pipeline.process(report)
@@ -45,7 +46,10 @@ struct SymbolicateCommand {
         try array.add(processed.report.json(pretty: options.pretty), to: output)
         for problem in processed.symbols.compactMap(\.problem) { diagnostics.errorOnce(problem) }
       case .ndjson:
-        try output.write(processed.report.json() + [UInt8(ascii: "\n")])
+        writer.removeAll()
+        processed.report.write(to: &writer)
+        writer.newline()
+        try writer.withBytes { bytes throws(Output.Failure) in try output.write(bytes) }
         for problem in processed.symbols.compactMap(\.problem) { diagnostics.errorOnce(problem) }
       }
     }
@@ -105,9 +109,15 @@ struct Totals {
     if processed.isIncomplete { incomplete += 1 }
     for thread in processed.report.threads {
       for frame in thread.frames {
-        guard frame.captured != nil else { continue }
-        frames += 1
-        if frame.symbolicated?.status != .resolved { unresolvedFrames += 1 }
+        switch frame {
+        case .captured:
+          frames += 1
+          unresolvedFrames += 1
+        case .symbolicated(let frame):
+          frames += 1
+          if frame.status != .resolved { unresolvedFrames += 1 }
+        case .omitted: break
+        }
       }
     }
   }

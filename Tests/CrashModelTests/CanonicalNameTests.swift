@@ -19,8 +19,8 @@ import Testing
     let captured = CapturedFrame(kind: .returnAddress, address: Address(rawValue: 0x1000), imageIndex: 0)
     let frame = SymbolicatedFrame(captured: captured, status: .resolved, function: function, rawFunction: raw)
     let classifier = FrameClassifier(
-      applicationModules: [], report: CrashReport(id: "r"), frames: [frame], names: NameCache())
-    return classifier.classify(frame, caller: nil).name
+      applicationModules: [], report: CrashReport(id: "r"), frames: [.init(frame)], names: NameCache())
+    return classifier.classify(frame).name
   }
 
   /// A key changes with these: whoever changes one has a new algorithm.
@@ -96,6 +96,16 @@ import Testing
   }
 
   /// Names come from files: whatever stands in them, nothing traps and nothing grows.
+  /// Marks are bytes, names are in any script. The emoji is no letter: what follows is an operator, and no list of arguments.
+  @Test(arguments: [
+    ("Größe<Int>.maß<é>(in:)", "Größe.maß(in:)"), ("日本<A>.語(_:)", "日本.語(_:)"), ("🎉<A>.f()", "🎉<A>.f()"),
+    ("closure #1 in closure #2 (a: <(B) -> C>) in Größe.f()", "closure in Größe.f()"), ("a -> b<c>", "a -> b"),
+    ("e\u{301}<A>.f()", "e\u{301}.f()"), ("static specialized Ä.f() with unmangled suffix \".1\"", "Ä.f()"),
+  ])
+  func scripts(_ function: String, _ expected: String) {
+    #expect(CanonicalName.of(function: function, rawFunction: "$s1a") == expected)
+  }
+
   @Test func damagedNames() {
     var generator = SeededGenerator(seed: 11)
     let raws = Self.golden.map { Array($0.raw.utf8) }

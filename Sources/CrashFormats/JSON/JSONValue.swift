@@ -1,3 +1,5 @@
+private import Glibc
+
 /// The tape of a parsed document: see `CJSONReader.h`.
 ///
 /// Every read is bounds-checked, so that a tape that is not what it should be costs an error and not the process.
@@ -172,6 +174,9 @@ struct JSONKey {
   var string: String { String(decoding: bytes, as: UTF8.self) }
 }
 
+@inline(__always)
 func ~= (pattern: StaticString, key: JSONKey) -> Bool {
-  pattern.withUTF8Buffer { $0.count == key.bytes.count && $0.elementsEqual(key.bytes) }
+  let count = pattern.utf8CodeUnitCount
+  guard count == key.bytes.count, let start = key.bytes.baseAddress else { return count == 0 && key.bytes.isEmpty }
+  return memcmp(start, pattern.utf8Start, count) == 0
 }

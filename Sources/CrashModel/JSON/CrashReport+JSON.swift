@@ -71,7 +71,11 @@ extension JSONWriter {
   }
 
   /// A key and an RFC 3339 text, or neither where the moment is unknown.
-  public mutating func member(_ key: StaticString, _ value: Timestamp?) { member(key, value?.rfc3339) }
+  public mutating func member(_ key: StaticString, _ value: Timestamp?) {
+    guard let value else { return }
+    self.key(key)
+    string(length: Timestamp.rfc3339Length, value.writeRFC3339)
+  }
 
   /// A key and `true`, or neither.
   public mutating func flag(_ key: StaticString, _ value: Bool) {
@@ -87,7 +91,8 @@ extension JSONWriter {
     guard !elements.isEmpty else { return }
     self.key(key)
     beginArray()
-    for element in elements { write(&self, element) }
+    // By index: an iterator hands out copies, and a frame is four Strings.
+    for index in elements.indices { write(&self, elements[index]) }
     endArray()
   }
 
@@ -214,7 +219,10 @@ extension JSONWriter {
   fileprivate mutating func image(_ image: Image) {
     beginObject()
     member("path", image.path)
-    member("build_id", image.buildID?.description)
+    if let id = image.buildID {
+      key("build_id")
+      string(length: 2 * id.bytes.count) { Hex.write(id.bytes, to: $0) }
+    }
     address("address", image.address)
     member("size", image.size)
     if image.firstVirtualAddress != 0 {

@@ -8,46 +8,55 @@ extension CrashReport {
   /// that fits.
   public var stackText: String? {
     guard let frames = crashedThread?.frames, !frames.isEmpty else { return nil }
-    var text = ""
+    // As bytes: most of a String's appends would be spent on what it need not know of pieces that are put together.
+    var text: [UInt8] = []
+    text.reserveCapacity(Self.stackTextLimit + 256)
     for (index, frame) in frames.enumerated() {
-      var line = text.isEmpty ? "" : "\n"
-      line += "\(index) "
+      let start = text.count
+      if start > 0 { text.append(UInt8(ascii: "\n")) }
+      text.append(contentsOf: String(index).utf8)
+      text.append(UInt8(ascii: " "))
       switch frame {
       case .symbolicated(let frame):
-        line += frame.function ?? place(of: frame.captured)
-        if let file = frame.file {
-          line += " at \(file)"
-          if let number = frame.line, number > 0 { line += ":\(number)" }
+        if let function = frame.function {
+          text.append(contentsOf: function.utf8)
+        } else {
+          appendPlace(of: frame.captured, to: &text)
         }
-      case .captured(let frame): line += place(of: frame)
-      case .omitted(let count): line += "(\(count) frames not kept)"
+        if let file = frame.file {
+          text.append(contentsOf: " at ".utf8)
+          text.append(contentsOf: file.utf8)
+          if let number = frame.line, number > 0 { text.append(contentsOf: ":\(number)".utf8) }
+        }
+      case .captured(let frame): appendPlace(of: frame, to: &text)
+      case .omitted(let count): text.append(contentsOf: "(\(count) frames not kept)".utf8)
       }
-      let room = Self.stackTextLimit - text.utf8.count
-      if line.utf8.count <= room {
-        text += line
-      } else {
+      if text.count > Self.stackTextLimit {
         // One name alone can be longer (C++ templates): its beginning says more than nothing.
-        if text.isEmpty { text = line.prefix(utf8Count: room) }
+        text.removeSubrange((start > 0 ? start : Self.wholeCharacters(of: text, upTo: Self.stackTextLimit))...)
         break
       }
     }
-    return text
+    return String(decoding: text, as: UTF8.self)
   }
 
-  private func place(of frame: CapturedFrame) -> String {
-    guard let index = frame.imageIndex, images.indices.contains(index) else { return "(in no image)" }
+  private func appendPlace(of frame: CapturedFrame, to text: inout [UInt8]) {
+    guard let index = frame.imageIndex, images.indices.contains(index) else {
+      text.append(contentsOf: "(in no image)".utf8)
+      return
+    }
     let image = images[index]
     let offset = frame.imageOffset ?? image.offset(of: frame.address)
-    return "\(image.name)+\(Hex.prefixed(offset.rawValue))"
+    text.append(contentsOf: image.name.utf8)
+    text.append(UInt8(ascii: "+"))
+    text.append(contentsOf: Hex.prefixed(offset.rawValue).utf8)
   }
-}
 
-extension String {
   /// The longest beginning that has at most `count` bytes and ends at a whole character's end.
-  fileprivate func prefix(utf8Count count: Int) -> String {
-    guard utf8.count > count else { return self }
-    var end = utf8.index(utf8.startIndex, offsetBy: count)
-    while end > startIndex, end.samePosition(in: unicodeScalars) == nil { end = utf8.index(before: end) }
-    return String(self[..<end])
+  private static func wholeCharacters(of text: [UInt8], upTo count: Int) -> Int {
+    guard text.count > count else { return text.count }
+    var end = count
+    while end > 0, text[end] & 0xC0 == 0x80 { end -= 1 }
+    return end
   }
 }

@@ -6,33 +6,39 @@ extension Timestamp {
   ///
   /// No call of the C library: those follow the time zone of the process, or need a `struct tm` and a locale.
   public var rfc3339: String {
+    String(unsafeUninitializedCapacity: Self.rfc3339Length) { buffer in
+      guard let start = buffer.baseAddress else { return 0 }
+      writeRFC3339(to: start)
+      return Self.rfc3339Length
+    }
+  }
+
+  /// Bytes of the text, always: 64 bits of nanoseconds reach years of four digits.
+  static let rfc3339Length = 24
+
+  /// The text as ASCII, without a String: a report holds hundreds of moments.
+  func writeRFC3339(to place: UnsafeMutablePointer<UInt8>) {
     let milliseconds = rawValue.flooredQuotient(by: 1_000_000)
     let seconds = milliseconds.flooredQuotient(by: 1_000)
     let days = seconds.flooredQuotient(by: Self.secondsPerDay)
     let date = CivilDate(daysSince1970: days)
     let secondOfDay = seconds - days * Self.secondsPerDay
 
-    var text = ""
-    text.reserveCapacity(24)
-    func append(_ value: Int64, width: Int) {
-      let digits = String(value)
-      text += String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
+    func write(_ value: Int64, width: Int, at index: Int, behind mark: Unicode.Scalar) {
+      var rest = UInt64(bitPattern: value)
+      for position in stride(from: index + width - 1, through: index, by: -1) {
+        place[position] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: rest % 10)
+        rest /= 10
+      }
+      place[index + width] = UInt8(ascii: mark)
     }
-    append(date.year, width: 4)
-    text += "-"
-    append(date.month, width: 2)
-    text += "-"
-    append(date.day, width: 2)
-    text += "T"
-    append(secondOfDay / 3_600, width: 2)
-    text += ":"
-    append(secondOfDay / 60 % 60, width: 2)
-    text += ":"
-    append(secondOfDay % 60, width: 2)
-    text += "."
-    append(milliseconds - seconds * 1_000, width: 3)
-    text += "Z"
-    return text
+    write(date.year, width: 4, at: 0, behind: "-")
+    write(date.month, width: 2, at: 5, behind: "-")
+    write(date.day, width: 2, at: 8, behind: "T")
+    write(secondOfDay / 3_600, width: 2, at: 11, behind: ":")
+    write(secondOfDay / 60 % 60, width: 2, at: 14, behind: ":")
+    write(secondOfDay % 60, width: 2, at: 17, behind: ".")
+    write(milliseconds - seconds * 1_000, width: 3, at: 20, behind: "Z")
   }
 
   /// Reads RFC 3339: any number of digits of a second (nanoseconds are kept), `Z` or an offset.
@@ -43,6 +49,13 @@ extension Timestamp {
   /// - Returns: nil for anything else, for dates that no calendar has, and for those that 64 bits of nanoseconds do not
   ///   reach (before September 1677, after April 2262).
   public init?(rfc3339 text: String) {
+    var text = text
+    guard let moment = text.withUTF8({ Timestamp(rfc3339: UnsafeRawBufferPointer($0)) }) else { return nil }
+    self = moment
+  }
+
+  /// The same of the bytes of a text.
+  package init?(rfc3339 text: UnsafeRawBufferPointer) {
     var scanner = DigitScanner(text)
     guard let year = scanner.number(digits: 4), scanner.skip("-"),
       let month = scanner.number(digits: 2), scanner.skip("-"),
@@ -130,15 +143,16 @@ private struct CivilDate {
 }
 
 private struct DigitScanner {
-  private var rest: Substring.UTF8View
+  private let text: UnsafeRawBufferPointer
+  private var index = 0
 
-  init(_ text: String) { rest = text[...].utf8 }
+  init(_ text: UnsafeRawBufferPointer) { self.text = text }
 
-  var isAtEnd: Bool { rest.isEmpty }
+  var isAtEnd: Bool { index == text.count }
 
   mutating func skip(_ character: Unicode.Scalar) -> Bool {
-    guard rest.first == UInt8(ascii: character) else { return false }
-    rest.removeFirst()
+    guard index < text.count, text[index] == UInt8(ascii: character) else { return false }
+    index += 1
     return true
   }
 
@@ -164,9 +178,9 @@ private struct DigitScanner {
   }
 
   private mutating func digit() -> Int64? {
-    guard let byte = rest.first, UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte else { return nil }
-    rest.removeFirst()
-    return Int64(byte - UInt8(ascii: "0"))
+    guard index < text.count, Byte.isDigit(text[index]) else { return nil }
+    index += 1
+    return Int64(text[index - 1] - UInt8(ascii: "0"))
   }
 }
 

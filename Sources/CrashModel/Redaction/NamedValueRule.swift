@@ -23,7 +23,7 @@ enum NamedValueRule {
     return table
   }()
 
-  @Sendable static func values(_ text: Span<UInt8>) -> [Range<Int>] {
+  static func values(_ text: Span<UInt8>) -> [Range<Int>] {
     var found: [Range<Int>] = []
     var index = 0
     var lineHasMySQL = false

@@ -18,7 +18,7 @@ enum NumberRules {
 
   /// IBANs that pass the check of ISO 13616 (mod 97) and have their country's length: in capitals with or without spaces
   /// between their groups, in small letters in one piece.
-  @Sendable static func accounts(_ text: Span<UInt8>) -> [Range<Int>] {
+  static func accounts(_ text: Span<UInt8>) -> [Range<Int>] {
     scan(text) { text, start in
       // The digits first: they are what most places fail at.
       guard start + 14 < text.count, Byte.isDigit(text[start + 2]), Byte.isDigit(text[start + 3]),
@@ -53,7 +53,7 @@ enum NumberRules {
   }
 
   /// Payment cards: 13 to 19 digits with at most one space or hyphen between two, that pass the Luhn check.
-  @Sendable static func cards(_ text: Span<UInt8>) -> [Range<Int>] {
+  static func cards(_ text: Span<UInt8>) -> [Range<Int>] {
     scan(text) { text, start in
       guard (51...54).contains(text[start]), startsNumber(text, start) else { return nil }
       // Which digits count twice depends on how many there are: both sums are kept.
@@ -79,7 +79,7 @@ enum NumberRules {
   }
 
   /// `123-45-6789`.
-  @Sendable static func socialSecurity(_ text: Span<UInt8>) -> [Range<Int>] {
+  static func socialSecurity(_ text: Span<UInt8>) -> [Range<Int>] {
     scan(text) { text, start in
       guard Byte.isDigit(text[start]), startsNumber(text, start), text.count - start >= 11 else { return nil }
       for offset in 0..<11 {
@@ -92,7 +92,7 @@ enum NumberRules {
   }
 
   /// International telephone numbers: `+`, then 8 to 15 digits with the usual separators.
-  @Sendable static func phones(_ text: Span<UInt8>) -> [Range<Int>] {
+  static func phones(_ text: Span<UInt8>) -> [Range<Int>] {
     scan(text) { text, start in
       guard text[start] == UInt8(ascii: "+"), start + 1 < text.count, Byte.isDigit(text[start + 1]),
         text.startsWord(start)
@@ -123,7 +123,7 @@ enum NumberRules {
   }
 
   /// Six pairs of hex digits with colons or hyphens.
-  @Sendable static func hardwareAddresses(_ text: Span<UInt8>) -> [Range<Int>] {
+  static func hardwareAddresses(_ text: Span<UInt8>) -> [Range<Int>] {
     scan(text) { text, start in
       guard text.count - start >= 17 else { return nil }
       let separator = text[start + 2]
@@ -140,7 +140,7 @@ enum NumberRules {
   }
 
   /// IPv4 addresses but for the loopback net and `0.0.0.0`, which say nothing about anybody, and versions of four parts.
-  @Sendable static func internetAddresses(_ text: Span<UInt8>) -> [Range<Int>] {
+  static func internetAddresses(_ text: Span<UInt8>) -> [Range<Int>] {
     scan(text) { text, start in
       guard Byte.isDigit(text[start]), text.startsWord(start), start == 0 || text[start - 1] != UInt8(ascii: ".") else {
         return nil
@@ -176,7 +176,7 @@ enum NumberRules {
   }
 
   /// IPv6 addresses but for `::` and `::1`.
-  @Sendable static func internetAddresses6(_ text: Span<UInt8>) -> [Range<Int>] {
+  static func internetAddresses6(_ text: Span<UInt8>) -> [Range<Int>] {
     scan(text) { text, start in
       guard Byte.isHex(text[start]) || text[start] == UInt8(ascii: ":"), text.startsWord(start),
         start == 0 || text[start - 1] != UInt8(ascii: ":"), hasColon(text, behind: start)

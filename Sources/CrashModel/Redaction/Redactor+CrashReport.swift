@@ -7,12 +7,18 @@ extension Redactor {
   ///
   /// - Note: the path of the executable is redacted, those of the images are not: by them the debug files are found.
   public func redact(_ report: inout CrashReport) {
-    report.id = redact(report.id)
+    redactSummary(of: &report)
+    redactDetails(of: &report)
+  }
+
+  /// What of it says which crash it was. For whoever keeps nothing else: a group of crashes has a sample, and no breadcrumbs.
+  package func redactSummary(of report: inout CrashReport) {
+    redact(&report.id)
     redact(&report.type)
-    if let reason = report.reason { report.reason = Reason(rawValue: redact(reason.rawValue)) }
+    if let reason = report.reason, let text = redacted(reason.rawValue) { report.reason = Reason(rawValue: text) }
     redact(&report.message)
     if var signal = report.signal {
-      signal.name = redact(signal.name)
+      redact(&signal.name)
       redact(&signal.codeName)
       report.signal = signal
     }
@@ -24,33 +30,50 @@ extension Redactor {
     }
     redact(&report.runID)
     redact(&report.operation)
-    if var task = report.task {
-      redact(&task.name)
-      for index in task.locals.indices { redact(&task.locals[index]) }
-      report.task = task
-    }
     redact(&report.userID)
-    for index in report.tags.indices { redact(&report.tags[index]) }
-    for index in report.breadcrumbs.indices {
-      redact(&report.breadcrumbs[index].category)
-      report.breadcrumbs[index].message = redact(report.breadcrumbs[index].message)
-    }
-    for index in report.threads.indices {
-      redact(&report.threads[index].name)
-      for register in report.threads[index].registers.indices {
-        report.threads[index].registers[register].name = redact(report.threads[index].registers[register].name)
-      }
-    }
-    for index in report.notes.indices { report.notes[index] = redact(report.notes[index]) }
   }
 
-  private func redact(_ text: inout String?) { text = text.map { redact($0) } }
+  private func redactDetails(of report: inout CrashReport) {
+    if var task = report.task {
+      redact(&task.name)
+      for index in task.locals.indices { task.locals[index] = redacted(task.locals[index]) }
+      report.task = task
+    }
+    // Looked at before they are reached for: an array that is shared is copied as soon as an element may change.
+    for (index, tag) in report.tags.enumerated() {
+      let redacted = redacted(tag)
+      if redacted != tag { report.tags[index] = redacted }
+    }
+    for index in report.breadcrumbs.indices {
+      if let text = report.breadcrumbs[index].category.flatMap(redacted) { report.breadcrumbs[index].category = text }
+      if let text = redacted(report.breadcrumbs[index].message) { report.breadcrumbs[index].message = text }
+    }
+    for index in report.threads.indices {
+      if let text = report.threads[index].name.flatMap(redacted) { report.threads[index].name = text }
+      for register in report.threads[index].registers.indices {
+        if let text = redacted(report.threads[index].registers[register].name) {
+          report.threads[index].registers[register].name = text
+        }
+      }
+    }
+    for index in report.notes.indices {
+      if let text = redacted(report.notes[index]) { report.notes[index] = text }
+    }
+  }
+
+  private func redact(_ text: inout String) {
+    if let changed = redacted(text) { text = changed }
+  }
+
+  private func redact(_ text: inout String?) {
+    if let changed = text.flatMap(redacted) { text = changed }
+  }
 
   /// A tag's key may be what makes its value a secret: the tag `password` is the pair `password=…`, written apart.
-  private func redact(_ tag: inout Tag) {
-    tag.key = redact(tag.key)
-    let alone = redact(tag.value)
-    let pair = tag.key + "=" + tag.value
-    tag.value = alone == tag.value && redact(pair) != pair ? Self.token : alone
+  private func redacted(_ tag: Tag) -> Tag {
+    let key = redact(tag.key)
+    if let alone = redacted(tag.value) { return Tag(key: key, value: alone) }
+    let isSecret = redacted(key + "=" + tag.value) != nil
+    return Tag(key: key, value: isSecret ? Self.token : tag.value)
   }
 }

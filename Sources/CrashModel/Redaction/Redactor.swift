@@ -23,11 +23,12 @@ public struct Redactor: Sendable {
   public init(additionalRules: [Rule] = []) { self.additionalRules = additionalRules }
 
   /// May be called from any thread.
-  public func redact(_ text: String) -> String {
-    if additionalRules.isEmpty, let traits = text.utf8.withContiguousStorageIfAvailable({ TextTraits($0.span) }),
-      traits.isClean
-    {
-      return text
+  public func redact(_ text: String) -> String { redacted(text) ?? text }
+
+  /// - Returns: nil where there is nothing to redact, which is so of nearly every text.
+  func redacted(_ text: String) -> String? {
+    if additionalRules.isEmpty, text.utf8.withContiguousStorageIfAvailable({ Self.isClean($0.span) }) ?? false {
+      return nil
     }
     var bytes = Array(text.utf8)
     var changed = false
@@ -37,22 +38,35 @@ public struct Redactor: Sendable {
       guard redactOnce(&bytes, additionalRules: round == 0 ? additionalRules : []) else { break }
       changed = true
     }
-    return changed ? String(decoding: bytes, as: UTF8.self) : text
+    return changed ? String(decoding: bytes, as: UTF8.self) : nil
+  }
+
+  /// No built-in rule finds anything. The same as `redactOnce`, without a copy of the text to change.
+  private static func isClean(_ text: Span<UInt8>) -> Bool {
+    let traits = TextTraits(text)
+    if traits.isClean { return true }
+    for rule in BuiltInRule.specific where rule.isWanted(traits) {
+      if !rule.find(in: text).isEmpty { return false }
+    }
+    for rule in BuiltInRule.numbers where rule.isWanted(traits) {
+      if !rule.find(in: text).isEmpty { return false }
+    }
+    guard traits.wantsBaseRules else { return true }
+    return text.withUnsafeBytes { crash_redact_suspects($0.baseAddress, $0.count) == 0 }
   }
 
   private func redactOnce(_ bytes: inout [UInt8], additionalRules: [Rule]) -> Bool {
     var changed = false
-    // Specific rules before general ones: a card number is a run of digits too, and a URL's password looks like an
-    // e-mail address. No rule makes text that another one needs, so that the traits hold for all of them.
+    // No rule makes text that another one needs, so that the traits hold for all of them.
     let traits = TextTraits(bytes.span)
-    for (isWanted, rule) in Self.specificRules where isWanted(traits) {
-      changed = Self.apply(rule(bytes.span), to: &bytes) || changed
+    for rule in BuiltInRule.specific where rule.isWanted(traits) {
+      changed = Self.apply(rule.find(in: bytes.span), to: &bytes) || changed
     }
     for rule in additionalRules {
       changed = Self.apply(Self.validated(rule(bytes), bytes.count), to: &bytes) || changed
     }
-    for (isWanted, rule) in Self.numberRules where isWanted(traits) {
-      changed = Self.apply(rule(bytes.span), to: &bytes) || changed
+    for rule in BuiltInRule.numbers where rule.isWanted(traits) {
+      changed = Self.apply(rule.find(in: bytes.span), to: &bytes) || changed
     }
     guard traits.wantsBaseRules || changed || !additionalRules.isEmpty else { return false }
     let base = Self.base(bytes)
@@ -60,26 +74,6 @@ public struct Redactor: Sendable {
     bytes = base
     return changed
   }
-
-  // What a text must have for a rule to find anything, and the rule.
-  private typealias BuiltInRule = (
-    isWanted: @Sendable (TextTraits) -> Bool, find: @Sendable (Span<UInt8>) -> [Range<Int>]
-  )
-  private static let specificRules: [BuiltInRule] = [
-    ({ $0.longestWord >= 10 && $0.hyphens >= 5 }, SecretRules.privateKeys),
-    ({ $0.hasAt && $0.colons > 0 && $0.hasSlash }, SecretRules.urlCredentials),
-    ({ $0.mayHoldKey }, SecretRules.knownPrefixes), ({ $0.mayHoldWebToken }, SecretRules.webTokens),
-    ({ $0.digits > 0 || $0.colons > 0 || $0.hasEquals }, SecretRules.authorization),
-    ({ $0.digits > 0 || $0.colons > 0 || $0.hasEquals || $0.hyphens > 0 }, NamedValueRule.values),
-  ]
-  private static let numberRules: [BuiltInRule] = [
-    ({ $0.digits >= 4 }, NumberRules.accounts), ({ $0.digits >= 13 }, NumberRules.cards),
-    ({ $0.digits >= 9 && $0.hyphens >= 2 }, NumberRules.socialSecurity),
-    ({ $0.digits >= 8 && $0.hasPlus }, NumberRules.phones),
-    ({ $0.colons >= 5 || $0.hyphens >= 5 }, NumberRules.hardwareAddresses),
-    ({ $0.digits >= 4 && $0.dots >= 3 }, NumberRules.internetAddresses),
-    ({ $0.digits > 0 && $0.colons >= 2 }, NumberRules.internetAddresses6),
-  ]
 
   private static func base(_ bytes: [UInt8]) -> [UInt8] {
     // The token is as long as the shortest thing that it stands for is short: seven digits, an address of six bytes.

@@ -1,7 +1,7 @@
 /// Rules for what opens a door: keys, passwords, tokens.
 enum SecretRules {
   /// PEM blocks that hold a key, to their end or to the end of the text. A certificate is public.
-  @Sendable static func privateKeys(_ text: Span<UInt8>) -> [Range<Int>] {
+  static func privateKeys(_ text: Span<UInt8>) -> [Range<Int>] {
     var found: [Range<Int>] = []
     var index = 0
     while let start = text.find("-----BEGIN ", from: index) {
@@ -22,7 +22,7 @@ enum SecretRules {
   }
 
   /// User and password between `://` and `@`.
-  @Sendable static func urlCredentials(_ text: Span<UInt8>) -> [Range<Int>] {
+  static func urlCredentials(_ text: Span<UInt8>) -> [Range<Int>] {
     var found: [Range<Int>] = []
     var index = 0
     while let start = text.find("://", from: index) {
@@ -84,7 +84,7 @@ enum SecretRules {
   }
 
   /// Keys that their makers gave a prefix to be recognised by.
-  @Sendable static func knownPrefixes(_ text: Span<UInt8>) -> [Range<Int>] {
+  static func knownPrefixes(_ text: Span<UInt8>) -> [Range<Int>] {
     var found: [Range<Int>] = []
     var index = 0
     while index < text.count {
@@ -111,7 +111,7 @@ enum SecretRules {
   }
 
   /// JSON web tokens: three parts in base64url, the first of which starts with `{"`.
-  @Sendable static func webTokens(_ text: Span<UInt8>) -> [Range<Int>] {
+  static func webTokens(_ text: Span<UInt8>) -> [Range<Int>] {
     var found: [Range<Int>] = []
     var index = 0
     while let start = text.find("eyJ", from: index) {
@@ -137,7 +137,7 @@ enum SecretRules {
   }
 
   /// What follows the scheme of an `Authorization` header, and `Bearer` and `Basic` on their own.
-  @Sendable static func authorization(_ text: Span<UInt8>) -> [Range<Int>] {
+  static func authorization(_ text: Span<UInt8>) -> [Range<Int>] {
     var found: [Range<Int>] = []
     var index = 0
     while index < text.count {

@@ -12,74 +12,103 @@ public enum CanonicalName {
     return cxx(function)
   }
 
-  private static let generated = [
+  private static let generated: [StaticString] = [
     "thunk for ", "protocol witness for ", "outlined ", "type metadata ", "lazy protocol witness table ",
     "objectdestroy", "block_copy_helper", "block_destroy_helper", "__swift_", "vtable thunk for ",
     "dispatch thunk of ", "curry thunk of ", "implicit closure #", "value witness", "associated type witness",
     "generic protocol witness", "default associated", "key path ",
   ]
-  private static let wrappers = [
+  private static let wrappers: [StaticString] = [
     "specialized ", "merged ", "partial apply for ", "partial apply forwarder for ", "@objc ", "@nonobjc ", "static ",
     "async ",
   ]
 
+  // By bytes, as all marks are ASCII: a month of crashes has hundreds of thousands of names, and characters, which may be
+  // made of many scalars, cost a hundred times as much.
   private static func swift(_ name: String) -> String? {
-    var text = Substring(name)
-    if let suffix = text.range(of: " with unmangled suffix ") { text = text[..<suffix.lowerBound] }
+    var name = name
+    return name.withUTF8 { swift($0.span) }
+  }
+
+  private static func swift(_ name: Span<UInt8>) -> String? {
+    let text = name.extracting(0..<(name.find(" with unmangled suffix ", from: 0) ?? name.count))
+    var start = 0
     var closures = 0
     while true {
-      if let wrapper = wrappers.first(where: { text.hasPrefix($0) }) {
-        text = text.dropFirst(wrapper.count)
-      } else if text.hasPrefix("closure #"), let rest = text.range(of: " in ", outsideBrackets: true) {
+      if let wrapper = wrappers.first(where: { text.has($0, at: start) }) {
+        start += wrapper.utf8CodeUnitCount
+      } else if text.has("closure #", at: start), let rest = text.findOutsideBrackets(" in ", from: start) {
         // Numbers count the closures before this one, which an edit changes.
         closures += 1
-        text = text[rest.upperBound...]
-      } else if text.hasPrefix("implicit closure #"), let rest = text.range(of: " in ", outsideBrackets: true) {
-        text = text[rest.upperBound...]
+        start = rest.upperBound
+      } else if text.has("implicit closure #", at: start), let rest = text.findOutsideBrackets(" in ", from: start) {
+        start = rest.upperBound
       } else {
         break
       }
     }
-    if text.hasPrefix("variable initialization expression of ") || text.hasPrefix("default argument ") {
+    if text.has("variable initialization expression of ", at: start) || text.has("default argument ", at: start) {
       // What runs before a function does belongs to its type.
-      if let of = text.range(of: " of ", outsideBrackets: true) { text = text[of.upperBound...] }
-      while let wrapper = wrappers.first(where: { text.hasPrefix($0) }) { text = text.dropFirst(wrapper.count) }
+      if let of = text.findOutsideBrackets(" of ", from: start) { start = of.upperBound }
+      while let wrapper = wrappers.first(where: { text.has($0, at: start) }) { start += wrapper.utf8CodeUnitCount }
     }
-    if generated.contains(where: { text.hasPrefix($0) }) { return nil }
-    let plain = withoutGenericArguments(text)
+    if generated.contains(where: { text.has($0, at: start) }) { return nil }
     // One closure or several nested ones: how many there are is the optimiser's choice too.
-    return closures > 0 ? "closure in " + plain : plain
+    var result = closures > 0 ? Array("closure in ".utf8) : []
+    appendWithoutGenericArguments(text.extracting(start..<text.count), to: &result)
+    return String(decoding: result, as: UTF8.self)
   }
 
-  private static func withoutGenericArguments(_ text: Substring) -> String {
-    var result = ""
+  private static func appendWithoutGenericArguments(_ text: Span<UInt8>, to result: inout [UInt8]) {
+    result.reserveCapacity(result.count + text.count)
     var depth = 0
-    var previous: Character = " "
-    for character in text {
-      if character == "<" && isNameCharacter(previous) {
+    var previous = UInt8(ascii: " ")
+    for index in text.indices {
+      let byte = text[index]
+      if byte == UInt8(ascii: "<") && isNameCharacter(previous, endingAt: index, of: text) {
         depth += 1
-      } else if character == ">" && depth > 0 && previous != "-" {
+      } else if byte == UInt8(ascii: ">") && depth > 0 && previous != UInt8(ascii: "-") {
         depth -= 1
       } else if depth == 0 {
-        result.append(character)
+        result.append(byte)
       }
-      previous = character
+      previous = byte
     }
-    return result
   }
 
-  private static func isNameCharacter(_ character: Character) -> Bool {
-    character.isLetter || character.isNumber || character == "_" || character == ")"
+  /// - Parameter byte: the last one in front of `end`.
+  private static func isNameCharacter(_ byte: UInt8, endingAt end: Int, of text: Span<UInt8>) -> Bool {
+    if byte < 0x80 { return Byte.isAlphanumeric(byte) || byte == UInt8(ascii: "_") || byte == UInt8(ascii: ")") }
+    // Letters of all scripts, and not the emoji. The longest character that tells is a few scalars long.
+    let before = text.withUnsafeBufferPointer { String(decoding: $0[max(0, end - 64)..<end], as: UTF8.self) }
+    return before.last.map { $0.isLetter || $0.isNumber } ?? false
   }
 
   private static func cxx(_ name: String) -> String? {
-    var text = Substring(name)
-    if let at = text.firstIndex(of: "@"), at > text.startIndex { text = text[..<at] }  // GLIBC_2.34
-    if let clone = text.range(of: " [clone") { text = text[..<clone.lowerBound] }
-    text = withoutCloneSuffixes(withoutInternalAlias(text))
-    var plain = dropArguments(text)
+    var name = name
+    return name.withUTF8 { bytes in
+      // The functions of C, and of the runtime that are written as such.
+      if isPlain(bytes.span) { return bytes.isEmpty ? nil : String(decoding: bytes, as: UTF8.self) }
+      return cxx(bytes.span)
+    }
+  }
+
+  /// Nothing of what `cxx` looks for can be in it.
+  private static func isPlain(_ name: Span<UInt8>) -> Bool {
+    for index in name.indices where !Byte.isAlphanumeric(name[index]) && name[index] != UInt8(ascii: "_") {
+      return false
+    }
+    return !name.has("__", at: 0) && !name.has("mem", at: 0) && !name.has("str", at: 0)
+  }
+
+  private static func cxx(_ name: Span<UInt8>) -> String? {
+    var end = name.count
+    if let at = name.find("@", from: 0), at > 0 { end = at }  // GLIBC_2.34
+    if let clone = name.extracting(0..<end).find(" [clone", from: 0) { end = clone }
+    let text = name.extracting(internalAliasLength(name.extracting(0..<end))..<end)
+    var plain = dropArguments(text.extracting(0..<endWithoutCloneSuffixes(text)))
     for variant in ["_avx", "_sse", "_evex", "_erms", "_ssse3", "_unaligned"] {
-      if plain.hasPrefix("__") || plain.hasPrefix("mem") || plain.hasPrefix("str"),
+      if plain.hasPrefix("__") || plain.hasPrefix("mem") || plain.hasPrefix("str"), plain.utf8Contains(variant),
         let cut = Substring(plain).range(of: variant)
       {
         plain = String(plain[..<cut.lowerBound])
@@ -87,106 +116,109 @@ public enum CanonicalName {
       }
     }
     // `$_0` and `{lambda()#2}` number lambdas in their function.
-    plain = plain.replacingNumberedLambdas()
+    if plain.utf8Contains("$_") || plain.utf8Contains("#") { plain = plain.replacingNumberedLambdas() }
     if plain.hasPrefix("non-virtual thunk to ") || plain.hasPrefix("virtual thunk to ") { return nil }
     return plain.isEmpty ? nil : plain
   }
 
+  /// How many bytes of a linker's name come before the function's own.
+  ///
   /// `__GI_raise` is how glibc calls its own `raise`: two names of one function, of which a symbol table gives either.
-  static func withoutInternalAlias(_ text: Substring) -> Substring {
-    let prefix = "__GI_"
-    return text.hasPrefix(prefix) && text.utf8.count > prefix.utf8.count ? text.dropFirst(prefix.utf8.count) : text
-  }
+  static func internalAliasLength(_ name: Span<UInt8>) -> Int { name.has("__GI_", at: 0) && name.count > 5 ? 5 : 0 }
 
-  private static let cloneSuffixes: Set<Substring> = [
+  private static let cloneSuffixes: [StaticString] = [
     "cold", "part", "isra", "constprop", "llvm", "lto_priv", "localalias",
   ]
 
-  private static func withoutCloneSuffixes(_ text: Substring) -> Substring {
-    var text = text
-    while let dot = text.lastIndex(of: "."), dot > text.startIndex {
-      let suffix = text[text.index(after: dot)...]
-      guard !suffix.isEmpty, suffix.allSatisfy(\.isNumber) || cloneSuffixes.contains(suffix) else { break }
-      text = text[..<dot]
+  private static func endWithoutCloneSuffixes(_ text: Span<UInt8>) -> Int {
+    var end = text.count
+    while true {
+      var dot = end - 1
+      while dot > 0, text[dot] != UInt8(ascii: ".") { dot -= 1 }
+      guard dot > 0, end - dot > 1 else { return end }
+      let isNumber = text.end(from: dot + 1, while: Byte.isDigit) >= end
+      let isKnown = cloneSuffixes.contains { $0.utf8CodeUnitCount == end - dot - 1 && text.has($0, at: dot + 1) }
+      guard isNumber || isKnown else { return end }
+      end = dot
     }
-    return text
   }
 
   // Return type, template arguments and arguments off, inline namespaces out:
   // `std::__1::vector<int>::at(unsigned long) const` becomes `std::vector::at`.
-  private static func dropArguments(_ text: Substring) -> String {
-    var result = ""
+  private static func dropArguments(_ text: Span<UInt8>) -> String {
+    var result: [UInt8] = []
+    result.reserveCapacity(text.count)
+    func endsInOperator() -> Bool { result.span.has("operator", at: result.count - 8) }
     var angle = 0
     var round = 0
-    var previous: Character = " "
-    var index = text.startIndex
-    while index < text.endIndex {
-      let character = text[index]
-      if character == "<" && !result.hasSuffix("operator") && !result.hasSuffix("operator<") {
+    var previous = UInt8(ascii: " ")
+    var index = 0
+    scan: while index < text.count {
+      let byte = text[index]
+      if byte == UInt8(ascii: "<") && !endsInOperator() && !result.span.has("operator<", at: result.count - 9) {
         angle += 1
-      } else if character == ">" && angle > 0 && previous != "-" {
+      } else if byte == UInt8(ascii: ">") && angle > 0 && previous != UInt8(ascii: "-") {
         angle -= 1
       } else if angle == 0 {
-        if character == "(" {
-          if text[index...].hasPrefix("(anonymous namespace)") && round == 0 {
-            result += "(anonymous namespace)"
-            index = text.index(index, offsetBy: "(anonymous namespace)".count)
-            previous = ")"
-            continue
+        switch byte {
+        case UInt8(ascii: "("):
+          let anonymous: StaticString = "(anonymous namespace)"
+          if round == 0, text.has(anonymous, at: index) {
+            result.append(
+              contentsOf: UnsafeBufferPointer(start: anonymous.utf8Start, count: anonymous.utf8CodeUnitCount))
+            index += anonymous.utf8CodeUnitCount
+            previous = UInt8(ascii: ")")
+            continue scan
           }
-          if !result.hasSuffix("operator") || round > 0 { round += 1 } else { result.append(character) }
-        } else if character == ")" {
-          if round > 0 { round -= 1 } else { result.append(character) }
-        } else if round == 0 {
+          if !endsInOperator() || round > 0 { round += 1 } else { result.append(byte) }
+        case UInt8(ascii: ")"):
+          if round > 0 { round -= 1 } else { result.append(byte) }
+        case UInt8(ascii: " ") where round == 0 && !endsInOperator():
           // A space outside of brackets ends the return type, or starts `const`.
-          if character == " " && !result.hasSuffix("operator") {
-            if text[index...].hasPrefix(" const") || text[index...].hasPrefix(" [") { break }
-            result = ""
-          } else {
-            result.append(character)
-          }
+          if text.has(" const", at: index) || text.has(" [", at: index) { break scan }
+          result.removeAll(keepingCapacity: true)
+        default: if round == 0 { result.append(byte) }
         }
       }
-      previous = character
-      index = text.index(after: index)
+      previous = byte
+      index += 1
     }
-    for namespace in ["::__1::", "::__cxx11::", "::__detail::"] {
-      while let range = Substring(result).range(of: namespace) { result.replaceSubrange(range, with: "::") }
+    for namespace: StaticString in ["::__1::", "::__cxx11::", "::__detail::"] {
+      while let found = result.span.find(namespace, from: 0) {
+        result.replaceSubrange(found..<found + namespace.utf8CodeUnitCount, with: "::".utf8)
+      }
     }
-    return result
+    return String(decoding: result, as: UTF8.self)
+  }
+}
+
+extension Span<UInt8> {
+  /// The first occurrence of `word` at or behind `start` that is in no bracket.
+  func findOutsideBrackets(_ word: StaticString, from start: Int) -> Range<Int>? {
+    var depth = 0
+    var previous = UInt8(ascii: " ")
+    for index in start..<Swift.max(start, count) {
+      let byte = self[index]
+      switch byte {
+      case UInt8(ascii: "("), UInt8(ascii: "<"), UInt8(ascii: "["): depth += 1
+      case UInt8(ascii: ")"), UInt8(ascii: "]"): depth -= 1
+      case UInt8(ascii: ">") where previous != UInt8(ascii: "-"): depth -= 1
+      default: if depth == 0, has(word, at: index) { return index..<index + word.utf8CodeUnitCount }
+      }
+      previous = byte
+    }
+    return nil
   }
 }
 
 extension Substring {
   /// The first occurrence of `word`.
-  func range(of word: String) -> Range<Index>? {
+  fileprivate func range(of word: String) -> Range<Index>? {
     guard let first = word.first else { return nil }
     var index = startIndex
     while let candidate = self[index...].firstIndex(of: first) {
       if self[candidate...].hasPrefix(word) { return candidate..<self.index(candidate, offsetBy: word.count) }
       index = self.index(after: candidate)
-    }
-    return nil
-  }
-
-  /// The first occurrence of `word` that is in no bracket.
-  func range(of word: String, outsideBrackets: Bool) -> Range<Index>? {
-    var depth = 0
-    var previous: Character = " "
-    var index = startIndex
-    while index < endIndex {
-      let character = self[index]
-      switch character {
-      case "(", "<", "[": depth += 1
-      case ")", "]": depth -= 1
-      case ">" where previous != "-": depth -= 1
-      default:
-        if depth == 0 && self[index...].hasPrefix(word) {
-          return index..<self.index(index, offsetBy: word.count)
-        }
-      }
-      previous = character
-      index = self.index(after: index)
     }
     return nil
   }

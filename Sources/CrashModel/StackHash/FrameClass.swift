@@ -18,11 +18,23 @@ public struct FrameClass: Hashable, Sendable {
   public var kind: Kind
   /// Module and canonical name, as they go into the hash; nil for code that nobody wrote.
   public var name: String?
-  /// The rule that decided, in words.
-  public var rule: String
+  private let decidedBy: FrameRule
   /// The frame has no name, and lies in an image of the application of which no frame has debug information: it is one
   /// of the application's as far as anybody can tell, and stands for itself by its offset.
   public var isNamelessApplication = false
+
+  init(kind: Kind, name: String?, rule: FrameRule, isNamelessApplication: Bool = false) {
+    self.kind = kind
+    self.name = name
+    self.decidedBy = rule
+    self.isNamelessApplication = isNamelessApplication
+  }
+
+  /// Before anything is known.
+  static let undecided = FrameClass(kind: .unknown, name: nil, rule: .noSymbol)
+
+  /// The rule that decided, in words.
+  public var rule: String { decidedBy.text }
 }
 
 /// Decides the classes of a stack's frames.
@@ -31,23 +43,34 @@ struct FrameClassifier {
   let applicationModules: Set<String>
   let images: [Image]
   /// Images in which some frame has debug information: there a function without any is nobody's.
-  let describedImages: Set<Int>
+  private(set) var describedImages = SmallIndexSet()
   /// Images that the application brought along.
-  let applicationImages: Set<Int>
+  private(set) var applicationImages = SmallIndexSet()
+  /// Images of the system, among those with frames.
+  private(set) var systemImages = SmallIndexSet()
   let hasStaticRuntime: Bool
   let names: NameCache
 
-  init(applicationModules: Set<String>, report: CrashReport, frames: [SymbolicatedFrame], names: NameCache) {
+  init(
+    applicationModules: Set<String>, report: CrashReport, frames: [StackAnalysis.ClassifiedFrame], names: NameCache
+  ) {
     self.applicationModules = applicationModules
     self.names = names
     images = report.images
-    describedImages = Set(frames.filter(\.hasDebugInformation).compactMap(\.captured.imageIndex))
-    applicationImages = Set(Set(frames.compactMap(\.captured.imageIndex)).filter(report.isApplicationImage))
     hasStaticRuntime = report.hasStaticRuntime
+    let executable = report.executableImageIndex
+    var seen = SmallIndexSet()
+    for position in frames.indices {
+      guard let index = frames[position].frame.captured.imageIndex else { continue }
+      if frames[position].frame.hasDebugInformation { describedImages.insert(index) }
+      guard seen.insert(index), images.indices.contains(index) else { continue }
+      if images[index].isSystem { systemImages.insert(index) }
+      if report.isApplicationImage(index, executable: executable) { applicationImages.insert(index) }
+    }
   }
 
   /// Modules of the toolchain.
-  private static let standardModules: Set<String> = [
+  static let standardModules: Set<String> = [
     "Swift", "_Concurrency", "_StringProcessing", "_RegexParser", "_Differentiation", "_Backtracing", "_Volatile",
     "SwiftOnoneSupport", "Synchronization", "Observation", "Distributed", "Runtime", "Foundation",
     "FoundationEssentials", "FoundationInternationalization", "FoundationNetworking", "FoundationXML", "Dispatch",
@@ -60,7 +83,7 @@ struct FrameClassifier {
   ]
 
   /// Starts of the names of C and C++ functions of the runtimes, which a static executable has in its own image.
-  private static let runtimePrefixes = [
+  private static let runtimePrefixes: [StaticString] = [
     "swift_", "_swift_", "__swift_", "_ZN5swift", "_ZNK5swift", "_dispatch_", "dispatch_", "__DISPATCH", "pthread_",
     "__pthread", "_pthread", "__libc_", "__GI_", "_int_", "__cxa_", "__gxx_", "__gnu_", "_ZSt", "_ZNSt", "_ZNKSt",
     "_ZN9__gnu", "_ZN10__cxxabiv1", "_Znw", "_Zna", "_Zdl", "_Zda", "std::", "__restore_rt", "__stack_chk", "__fortify",
@@ -75,106 +98,128 @@ struct FrameClassifier {
     "qsort_r",
     "__tls_get_addr", "_dl_fini", "tcache_thread_shutdown", "arena_thread_freeres", "__exit_thread",
   ]
-  func classify(_ frame: SymbolicatedFrame, caller: SymbolicatedFrame?) -> FrameClass {
+
+  /// - Parameter isFolded: the caller is inlined without a line.
+  func classify(_ frame: SymbolicatedFrame, isFolded: Bool = false) -> FrameClass {
     guard let raw = frame.rawFunction ?? frame.function, !raw.isEmpty else {
       return classifyNameless(frame)
     }
     let function = frame.function ?? Demangler.simplified(raw) ?? raw
     if raw.hasPrefix(runtimeFailurePrefix) || function.hasPrefix(runtimeFailurePrefix) {
-      return FrameClass(kind: .trap, name: nil, rule: "the compiler's name for a failed check")
+      return FrameClass(kind: .trap, name: nil, rule: .failedCheck)
     }
     return SwiftName.isSwift(raw)
-      ? classifySwift(frame, raw: raw, function: function, caller: caller)
+      ? classifySwift(frame, raw: raw, function: function, isFolded: isFolded)
       : classifyC(frame, raw: raw, function: function)
   }
 
   private func classifyNameless(_ frame: SymbolicatedFrame) -> FrameClass {
     guard let index = frame.captured.imageIndex, applicationImages.contains(index), !describedImages.contains(index)
-    else { return FrameClass(kind: .unknown, name: nil, rule: "no symbol") }
+    else { return FrameClass(kind: .unknown, name: nil, rule: .noSymbol) }
     return hasStaticRuntime
       ? FrameClass(
-        kind: .unknown, name: nil, rule: "no symbol, in an image that may hold the runtime too",
-        isNamelessApplication: true)
+        kind: .unknown, name: nil, rule: .noSymbolBesideRuntime, isNamelessApplication: true)
       : FrameClass(
-        kind: .app, name: nil, rule: "no symbol, in an image of the application", isNamelessApplication: true)
+        kind: .app, name: nil, rule: .noSymbolOfApplication, isNamelessApplication: true)
   }
 
   private func classifySwift(
-    _ frame: SymbolicatedFrame, raw: String, function: String, caller: SymbolicatedFrame?
+    _ frame: SymbolicatedFrame, raw: String, function: String, isFolded: Bool
   ) -> FrameClass {
     let parts = names.parts(rawFunction: raw, function: function)
     let canonical = parts.canonical
-    let name = canonical.map { function in parts.module.map { "\($0).\(function)" } ?? function }
+    let name = parts.name
     if isDescribed(frame), !frame.hasDebugInformation {
       // Identical functions are folded into one, which then carries one of their names and no description. The frame
       // above it, inlined without a line, has the true one.
-      if parts.isForwarder || parts.isMerged || canonical == nil {
-        return FrameClass(kind: .unknown, name: nil, rule: "a shared or forwarding function without debug information")
+      let sharing = names.sharing(rawFunction: raw)
+      if sharing.isForwarder || sharing.isMerged || canonical == nil {
+        return FrameClass(kind: .unknown, name: nil, rule: .sharedFunction)
       }
-      if let caller, caller.inlined, (caller.line ?? 0) == 0 {
-        return FrameClass(kind: .unknown, name: nil, rule: "folded with the function that its caller's inlining names")
+      if isFolded {
+        return FrameClass(kind: .unknown, name: nil, rule: .foldedFunction)
       }
     }
     guard let module = parts.module else {
-      return FrameClass(kind: canonical == nil ? .runtime : .unknown, name: name, rule: "a thunk of no module")
+      return FrameClass(kind: canonical == nil ? .runtime : .unknown, name: name, rule: .thunkOfNoModule)
     }
-    if Self.standardModules.contains(module) {
-      return FrameClass(kind: .runtime, name: name, rule: "module \(module) of the toolchain")
+    if parts.isOfToolchain {
+      return FrameClass(kind: .runtime, name: name, rule: .moduleOfToolchain(module))
     }
     guard canonical != nil else {
-      return FrameClass(kind: .runtime, name: nil, rule: "code that the compiler made up")
+      return FrameClass(kind: .runtime, name: nil, rule: .generatedCode)
     }
     if applicationModules.contains(module) {
-      return FrameClass(kind: .app, name: name, rule: "module \(module) is the application's")
+      return FrameClass(kind: .app, name: name, rule: .moduleOfApplication(module))
     }
     if let file = frame.file {
       if Self.dependencyFolders.contains(where: { file.utf8Contains($0) }) {
-        return FrameClass(kind: .lib, name: name, rule: "source below a dependency's checkout")
+        return FrameClass(kind: .lib, name: name, rule: .sourceOfDependency)
       }
       // The layout of a Swift package: a module of the same package is the application's too.
       if file.utf8Contains("/Sources/") || file.hasPrefix("Sources/") {
-        return FrameClass(kind: .app, name: name, rule: "module \(module) of a package that is no dependency")
+        return FrameClass(kind: .app, name: name, rule: .moduleOfPackage(module))
       }
     }
     // Without debug information nothing tells a module of the package from one of a dependency.
     if !isDescribed(frame) {
-      return FrameClass(kind: .app, name: name, rule: "module \(module) is not the toolchain's")
+      return FrameClass(kind: .app, name: name, rule: .moduleOutsideToolchain(module))
     }
-    return FrameClass(kind: .lib, name: name, rule: "module \(module) is not the application's")
+    return FrameClass(kind: .lib, name: name, rule: .moduleOutsideApplication(module))
   }
 
   private func classifyC(_ frame: SymbolicatedFrame, raw: String, function: String) -> FrameClass {
-    let name = names.parts(rawFunction: raw, function: function).canonical
-    if let index = frame.captured.imageIndex, images.indices.contains(index), images[index].isSystem {
-      return FrameClass(kind: .runtime, name: name, rule: "image \(images[index].name) of the system")
+    let parts = names.parts(rawFunction: raw, function: function)
+    let name = parts.canonical
+    if let index = frame.captured.imageIndex, systemImages.contains(index) {
+      return FrameClass(kind: .runtime, name: name, rule: .imageOfSystem(images[index].path))
     }
-    // A static function of the runtime has its own name behind `_ZL…`: the canonical one tells.
-    let isRuntime = { (text: String) in Self.runtimePrefixes.contains { text.hasPrefix($0) } }
-    if Self.runtimeNames.contains(raw) || name.map(Self.runtimeNames.contains) ?? false || isRuntime(raw)
-      || name.map(isRuntime) ?? false
-      || name?.hasPrefix("swift::") ?? false || isInternalToSwiftRuntime(raw)
-    {
-      return FrameClass(kind: .runtime, name: name, rule: "a function of the runtimes")
-    }
+    if parts.isOfRuntime { return FrameClass(kind: .runtime, name: name, rule: .functionOfRuntimes) }
     if isDescribed(frame), !frame.hasDebugInformation {
-      return FrameClass(kind: .unknown, name: nil, rule: "no debug information in an image that has it")
+      return FrameClass(kind: .unknown, name: nil, rule: .noDebugInformation)
     }
     if let file = frame.file, Self.dependencyFolders.contains(where: { file.utf8Contains($0) }) {
-      return FrameClass(kind: .lib, name: name, rule: "source below a dependency's checkout")
+      return FrameClass(kind: .lib, name: name, rule: .sourceOfDependency)
     }
     if let file = frame.file, file.hasPrefix("/usr/include/") || file.hasPrefix("/usr/lib/gcc/") {
-      return FrameClass(kind: .runtime, name: name, rule: "source among the system's headers")
+      return FrameClass(kind: .runtime, name: name, rule: .sourceOfSystem)
     }
-    return FrameClass(kind: name == nil ? .runtime : .app, name: name, rule: "C or C++ of the application's image")
+    return FrameClass(kind: name == nil ? .runtime : .app, name: name, rule: .imageOfApplication)
+  }
+
+  /// - Parameter canonical: a static function of the runtime has its own name behind `_ZL…`: the canonical one tells.
+  static func isOfRuntime(_ raw: String, canonical: String?) -> Bool {
+    func hasPrefix(_ text: String) -> Bool {
+      var text = text
+      return text.withUTF8 { bytes in runtimePrefixes.contains { bytes.span.has($0, at: 0) } }
+    }
+    if runtimeNames.contains(raw) || hasPrefix(raw) || isInternalToSwiftRuntime(raw) { return true }
+    guard let canonical else { return false }
+    return runtimeNames.contains(canonical) || hasPrefix(canonical) || canonical.hasPrefix("swift::")
   }
 
   // A C++ function without linkage of its own, that takes the Swift runtime's types.
-  private func isInternalToSwiftRuntime(_ raw: String) -> Bool {
+  private static func isInternalToSwiftRuntime(_ raw: String) -> Bool {
     (raw.hasPrefix("_ZL") || raw.hasPrefix("_ZZL")) && raw.utf8Contains("N5swift")
   }
 
   private func isDescribed(_ frame: SymbolicatedFrame) -> Bool {
-    frame.captured.imageIndex.map(describedImages.contains) ?? false
+    frame.captured.imageIndex.map { describedImages.contains($0) } ?? false
+  }
+}
+
+/// A few indices: a stack's frames lie in a handful of images, and looking through those is faster than hashing.
+struct SmallIndexSet {
+  private var members: [Int] = []
+
+  func contains(_ index: Int) -> Bool { members.contains(index) }
+
+  /// - Returns: whether it was not there before.
+  @discardableResult
+  mutating func insert(_ index: Int) -> Bool {
+    guard !members.contains(index) else { return false }
+    members.append(index)
+    return true
   }
 }
 

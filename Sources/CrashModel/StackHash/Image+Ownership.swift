@@ -8,9 +8,18 @@ extension Image {
 
   /// The file came with the system or with the Swift runtime, by its path or its name.
   public var isSystem: Bool {
-    Self.systemFolders.contains { path.hasPrefix($0) } || path.utf8Contains("/usr/lib/swift/")
-      || Self.systemNames.contains { name.hasPrefix($0) }
+    if Self.systemFolders.contains(where: { path.hasPrefix($0) }) || path.utf8Contains("/usr/lib/swift/") {
+      return true
+    }
+    let name = name
+    return Self.systemNames.contains { name.hasPrefix($0) }
   }
+}
+
+extension Image {
+  /// It is not the system's, and a file: without one there is nobody who could have brought it (the vdso, code made at run
+  /// time).
+  fileprivate var isApplication: Bool { path.hasPrefix("/") && !isSystem }
 }
 
 extension CrashReport {
@@ -20,7 +29,10 @@ extension CrashReport {
       if let index = images.firstIndex(where: { $0.path == executable }) { return index }
       // Redaction shortens the one path and leaves the other: `~/bin/orderd` is `/home/ay/bin/orderd`.
       let name = Image.name(ofPath: executable)
-      if !name.isEmpty, let index = images.firstIndex(where: { $0.name == name }) { return index }
+      // The suffix first, as it makes no String of each image's name.
+      if !name.isEmpty, let index = images.firstIndex(where: { $0.path.hasSuffix(name) && $0.name == name }) {
+        return index
+      }
     }
     return images.isEmpty ? nil : 0
   }
@@ -33,13 +45,16 @@ extension CrashReport {
   }
 
   /// Whether the application brought this image along: the executable, wherever it lies, and what is not the system's.
-  public func isApplicationImage(_ index: Int) -> Bool {
+  public func isApplicationImage(_ index: Int) -> Bool { isApplicationImage(index, executable: executableImageIndex) }
+
+  /// The same for whoever asks of many images, and looks for the executable's once.
+  package func isApplicationImage(_ index: Int, executable: Int?) -> Bool {
     guard images.indices.contains(index) else { return false }
-    if index == executableImageIndex { return true }
-    // Without a file there is nobody who could have brought it: the vdso, code made at run time.
-    return images[index].path.hasPrefix("/") && !images[index].isSystem
+    return index == executable || images[index].isApplication
   }
 
   /// The Swift runtime lies in the executable, so that an image does not tell the two apart.
-  var hasStaticRuntime: Bool { !images.contains { $0.name.hasPrefix("libswiftCore") } }
+  var hasStaticRuntime: Bool {
+    !images.contains { $0.path.utf8Contains("libswiftCore") && $0.name.hasPrefix("libswiftCore") }
+  }
 }

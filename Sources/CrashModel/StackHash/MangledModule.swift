@@ -15,17 +15,17 @@ struct MangledModule {
   /// - Returns: nil for other names than Swift's, for functions of no module (a reabstraction thunk), and for contexts
   ///   that this parser does not read.
   static func module(of rawFunction: String) -> String? {
+    // `_T0`, which Swift 4 began its names with, has another grammar.
+    guard SwiftName.isSwift(rawFunction), !rawFunction.hasPrefix("_T") else { return nil }
     let text = Array(rawFunction.utf8)
-    for prefix in ["$s", "_$s", "$S", "_$S", "$e", "_$e"] where text.starts(with: prefix.utf8) {
-      var parser = MangledModule(text: text, index: prefix.utf8.count)
-      return parser.context()
-    }
-    return nil
+    var parser = MangledModule(text: text, index: text[0] == UInt8(ascii: "_") ? 3 : 2)
+    return parser.context()
   }
 
   private init(text: [UInt8], index: Int) {
     self.text = text
     self.index = index
+    words.reserveCapacity(26)
   }
 
   private var next: UInt8 { index < text.count ? text[index] : 0 }
@@ -217,6 +217,10 @@ struct MangledModule {
       if isPunycode { _ = skip("_") }
       guard length <= text.count - index else { return nil }
       if !isPunycode { noteWords(index..<index + length) }
+      if !hasWords, name.isEmpty {
+        index += length
+        return String(decoding: text[index - length..<index], as: UTF8.self)
+      }
       name += text[index..<index + length]
       index += length
     } while hasWords

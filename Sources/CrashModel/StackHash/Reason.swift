@@ -182,8 +182,12 @@ extension Reason {
   ///
   /// - Parameter functions: linker names, innermost first.
   init?(endingFunctions functions: some Sequence<String>) {
-    for function in functions.lazy.map({ CanonicalName.withoutInternalAlias(Substring($0)) }) {
-      if let found = Self.endings.first(where: { function.hasPrefix($0.0) }) {
+    for var function in functions {
+      let found = function.withUTF8 { name in
+        let start = CanonicalName.internalAliasLength(name.span)
+        return Self.endings.first { name.span.has($0.0, at: start) }
+      }
+      if let found {
         self = found.1
         return
       }
@@ -191,7 +195,7 @@ extension Reason {
     return nil
   }
 
-  private static let endings: [(String, Reason)] = [
+  private static let endings: [(StaticString, Reason)] = [
     ("_dispatch_assert_queue_fail", .trap("dispatch assert queue")),
     ("dispatch_assert_queue", .trap("dispatch assert queue")),
     ("__DISPATCH_WAIT_FOR_QUEUE__", .trap("dispatch sync on own queue")),

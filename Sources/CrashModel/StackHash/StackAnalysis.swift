@@ -13,6 +13,11 @@ public struct StackAnalysis: Sendable {
     public var frame: SymbolicatedFrame
     public var frameClass: FrameClass
     public var isBlamed = false
+
+    init(_ frame: SymbolicatedFrame, frameClass: FrameClass = .undecided) {
+      self.frame = frame
+      self.frameClass = frameClass
+    }
   }
 
   /// Writes whose code each frame runs into the report that was analysed.
@@ -22,15 +27,29 @@ public struct StackAnalysis: Sendable {
     // Both ends of a deep stack were analysed, in their order. What stands between them is most often a recursion: the
     // same frames again.
     let top = positions.count == frames.count ? frames.count : min(frames.count, StackHasher.topLimit)
-    let same = Dictionary(frames.map { ($0.frame, $0.frameClass) }, uniquingKeysWith: { first, _ in first })
+    var same: [SymbolicatedFrame: FrameClass]?
     for (index, position) in positions.enumerated() {
-      guard case .symbolicated(var frame) = report.threads[thread].frames[position] else { continue }
+      guard case .symbolicated(let frame) = report.threads[thread].frames[position] else { continue }
       let entry = index < top ? index : index - positions.count + frames.count
-      let isThere = frames.indices.contains(entry) && frames[entry].frame == frame
-      guard let decided = isThere ? frames[entry].frameClass : same[frame] else { continue }
-      frame.inApp = decided.kind == .app
-      report.threads[thread].frames[position] = .symbolicated(frame)
+      let decided: FrameClass?
+      if frames.indices.contains(entry), frames[entry].frame == frame {
+        decided = frames[entry].frameClass
+      } else {
+        if same == nil {
+          same = Dictionary(frames.map { ($0.frame, $0.frameClass) }, uniquingKeysWith: { first, _ in first })
+        }
+        decided = same?[frame]
+      }
+      if let decided { report.threads[thread].frames[position].setOwnership(decided.kind == .app) }
     }
+  }
+}
+
+extension Frame {
+  fileprivate mutating func setOwnership(_ inApp: Bool) {
+    guard case .symbolicated(var frame) = self, frame.inApp != inApp else { return }
+    frame.inApp = inApp
+    self = .symbolicated(frame)
   }
 }
 

@@ -29,31 +29,33 @@ public struct StackHasher: Sendable {
   /// - Parameter runtimeFailure: text of the compiler's pseudo-function at the crashing address, if one was found there.
   public func analyze(_ report: CrashReport, runtimeFailure: String? = nil) -> StackAnalysis {
     let thread = report.crashedThread
-    var frames = (thread?.frames ?? []).compactMap { frame -> SymbolicatedFrame? in
+    var frames: [StackAnalysis.ClassifiedFrame] = []
+    frames.reserveCapacity(thread?.frames.count ?? 0)
+    for frame in thread?.frames ?? [] {
       switch frame {
-      case .symbolicated(let frame): frame
-      case .captured(let frame): SymbolicatedFrame(captured: frame, status: .noSymbols)
-      case .omitted: nil
+      case .symbolicated(let frame): frames.append(.init(frame))
+      case .captured(let frame): frames.append(.init(SymbolicatedFrame(captured: frame, status: .noSymbols)))
+      case .omitted: break
       }
     }
     if frames.count > Self.topLimit + Self.bottomLimit {
-      frames = Array(frames.prefix(Self.topLimit) + frames.suffix(Self.bottomLimit))
+      frames.removeSubrange(Self.topLimit..<frames.count - Self.bottomLimit)
     }
-    let failure = runtimeFailure ?? frames.prefix(4).lazy.compactMap(\.runtimeFailure).first
+    let failure = runtimeFailure ?? frames.prefix(4).lazy.compactMap(\.frame.runtimeFailure).first
     let reason = reason(of: report, thread: thread, frames: frames, runtimeFailure: failure)
 
     let classifier = FrameClassifier(
       applicationModules: applicationModules.union(ownModules(of: report)), report: report, frames: frames,
       names: names)
-    var classes = frames.indices.map { index in
-      classifier.classify(frames[index], caller: index + 1 < frames.count ? frames[index + 1] : nil)
+    for index in frames.indices {
+      frames[index].frameClass = classifier.classify(
+        frames[index].frame, isFolded: index + 1 < frames.count && frames[index + 1].frame.isInlinedWithoutLine)
     }
-    if let entry = threadEntry(of: frames, in: report), classes[entry].isNamelessApplication {
-      classes[entry] = FrameClass(kind: .runtime, name: nil, rule: "no symbol, where a thread begins")
+    if let entry = threadEntry(of: frames, in: report), frames[entry].frameClass.isNamelessApplication {
+      frames[entry].frameClass = FrameClass(kind: .runtime, name: nil, rule: .noSymbolAtThreadStart)
     }
     var analysis = StackAnalysis(
-      reason: reason, hash: StackHash(digits: "", quality: .offsets), blame: nil,
-      frames: zip(frames, classes).map { StackAnalysis.ClassifiedFrame(frame: $0, frameClass: $1) })
+      reason: reason, hash: StackHash(digits: "", quality: .offsets), blame: nil, frames: consume frames)
     let scope = report.service ?? (report.process?.executable == nil ? nil : report.executableName) ?? ""
     if reason == .stackOverflow {
       blameRecursion(&analysis, report: report, scope: scope)
@@ -66,20 +68,20 @@ public struct StackHasher: Sendable {
   // The function that a thread begins in: `start_thread` and `clone3` of glibc stand outside of it. With the capture
   // linked in it is always the capture's own, which is in the application's image; were it to blame, all crashes within
   // the runtime's threads would be one bug.
-  private func threadEntry(of frames: [SymbolicatedFrame], in report: CrashReport) -> Int? {
+  private func threadEntry(of frames: [StackAnalysis.ClassifiedFrame], in report: CrashReport) -> Int? {
     let outer = frames.suffix(2)
-    let isLibc = outer.allSatisfy { frame in
-      frame.captured.imageIndex.map {
+    let isLibc = outer.allSatisfy { entry in
+      entry.frame.captured.imageIndex.map {
         report.images.indices.contains($0)
           && ["libc.", "libc-", "libpthread"].contains(where: report.images[$0].name.hasPrefix)
       } ?? false
     }
     if frames.count > 2, isLibc { return frames.count - 3 }
-    return frames.lastIndex { $0.rawFunction == "start_thread" }.flatMap { $0 > 0 ? $0 - 1 : nil }
+    return frames.lastIndex { $0.frame.rawFunction == "start_thread" }.flatMap { $0 > 0 ? $0 - 1 : nil }
   }
 
   private func reason(
-    of report: CrashReport, thread: ThreadInfo?, frames: [SymbolicatedFrame], runtimeFailure: String?
+    of report: CrashReport, thread: ThreadInfo?, frames: [StackAnalysis.ClassifiedFrame], runtimeFailure: String?
   ) -> Reason {
     if report.kind == .hang { return .hang }
     if report.kind == .exception { return .handledError(report.type) }
@@ -88,7 +90,7 @@ public struct StackHasher: Sendable {
     let computed = Reason(
       runtimeFailure: runtimeFailure, message: report.message, exceptionType: type, signal: report.signal,
       depth: thread?.depth, stackPointer: pointer,
-      innermostFunctions: frames.prefix(Self.endingLimit).compactMap { $0.rawFunction ?? $0.function })
+      innermostFunctions: frames.prefix(Self.endingLimit).compactMap { $0.frame.rawFunction ?? $0.frame.function })
     // A report that was symbolicated before knows its reason; its pseudo-frames are gone.
     if runtimeFailure == nil, computed == .illegalInstruction, let known = report.reason { return known }
     return computed
@@ -97,6 +99,7 @@ public struct StackHasher: Sendable {
   // A package's executable has the module of its name, with the characters replaced that a module's name cannot have.
   private func ownModules(of report: CrashReport) -> Set<String> {
     guard let executable = report.executableName else { return [] }
+    if executable.utf8.allSatisfy({ Byte.isAlphanumeric($0) || $0 == UInt8(ascii: "_") }) { return [executable] }
     return [String(executable.map { $0.isLetter || $0.isNumber || $0 == "_" ? $0 : "_" })]
   }
 
@@ -104,15 +107,16 @@ public struct StackHasher: Sendable {
 
   private func blameFrame(_ analysis: inout StackAnalysis, report: CrashReport, scope: String) {
     var blamed: Int?
-    for (index, entry) in analysis.frames.enumerated() {
+    for index in analysis.frames.indices {
+      let frameClass = analysis.frames[index].frameClass
       // Nearer than any other code of the application's: passing over it would blame a caller, or the runtime, for what
       // only lacks a name.
-      if entry.frameClass.isNamelessApplication {
+      if frameClass.isNamelessApplication {
         blameOffset(&analysis, from: index, report: report, scope: scope)
         return
       }
-      guard entry.frameClass.name != nil else { continue }
-      if entry.frameClass.kind == .app || (entry.frameClass.kind == .lib && analysis.reason.isFault) {
+      guard frameClass.name != nil else { continue }
+      if frameClass.kind == .app || (frameClass.kind == .lib && analysis.reason.isFault) {
         blamed = index
         break
       }
@@ -254,6 +258,9 @@ public struct StackHasher: Sendable {
 }
 
 extension SymbolicatedFrame {
+  /// Inlined where no line says it: what the function that it was inlined into is called, when that is shared with others.
+  var isInlinedWithoutLine: Bool { inlined && (line ?? 0) == 0 }
+
   /// The text behind `Swift runtime failure: ` where the frame is the compiler's pseudo-function.
   var runtimeFailure: String? {
     for name in [function, rawFunction] {

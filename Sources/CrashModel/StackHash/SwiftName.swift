@@ -11,9 +11,24 @@ struct SwiftName {
   // A witness is defined where the conformance is, which is neither the type's module nor the protocol's.
   private var isModuleOfConformance = false
 
+  /// Whether it begins with `$s`, `$S` or `$e`, an underscore before that or not, or with `_T0`, as names were before
+  /// Swift 5.
   static func isSwift(_ rawFunction: String) -> Bool {
-    for prefix in ["$s", "$S", "_$s", "_$S", "$e", "_$e", "_T0"] where rawFunction.hasPrefix(prefix) { return true }
-    return false
+    var bytes = rawFunction.utf8.makeIterator()
+    var byte = bytes.next()
+    if byte == UInt8(ascii: "_") {
+      byte = bytes.next()
+      if byte == UInt8(ascii: "T") { return bytes.next() == UInt8(ascii: "0") }
+    }
+    guard byte == UInt8(ascii: "$"), let kind = bytes.next() else { return false }
+    return kind == UInt8(ascii: "s") || kind == UInt8(ascii: "S") || kind == UInt8(ascii: "e")
+  }
+
+  /// The module alone, without demangling where the mangling says it.
+  static func module(of rawFunction: String) -> String? {
+    // `TW` is the operator of a protocol witness, the only name of which the text says it better.
+    if let module = MangledModule.module(of: rawFunction), !rawFunction.utf8Contains("TW") { return module }
+    return SwiftName(rawFunction: rawFunction).module
   }
 
   init(rawFunction: String) {
@@ -23,49 +38,61 @@ struct SwiftName {
   }
 
   init(full: String) {
-    var text = Substring(full)
+    var full = full
+    self = full.withUTF8 { SwiftName(full: $0.span) }
+  }
+
+  /// - Parameter text: UTF-8. By bytes, as all marks are ASCII (see `CanonicalName`).
+  private init(full text: Span<UInt8>) {
     isForwarder = false
     isMerged = false
     module = nil
+    var start = 0
     // Bounded: each round takes something off the front, or ends.
     while true {
-      if Self.drop("merged ", from: &text) {
+      if text.has("merged ", at: start) {
+        start += 7
         isMerged = true
-      } else if Self.drop("partial apply forwarder for ", from: &text)
-        || Self.drop("partial apply for ", from: &text) || Self.drop("dispatch thunk of ", from: &text)
-        || Self.drop("curry thunk of ", from: &text) || Self.drop("vtable thunk for ", from: &text)
-      {
+      } else if let word = Self.forwarders.first(where: { text.has($0, at: start) }) {
+        start += word.utf8CodeUnitCount
         isForwarder = true
-      } else if text.hasPrefix("protocol witness for "), let inModule = Self.lastIn(text) {
+      } else if text.has("protocol witness for ", at: start), let name = Self.lastIn(text, from: start) {
         isForwarder = true
-        module = Self.firstComponent(inModule)
+        module = Self.firstComponent(text, from: name)
         isModuleOfConformance = true
         return
-      } else if text.hasPrefix("reabstraction thunk ") {
+      } else if text.has("reabstraction thunk ", at: start) {
         isForwarder = true
         return
-      } else if let rest = Self.afterCount(text) {
-        text = rest
-      } else if text.hasPrefix("generic ") || text.hasPrefix("function signature specialization "),
-        let rest = Self.afterSpecialization(text)
+      } else if let rest = Self.afterCount(text, from: start) {
+        start = rest
+      } else if text.has("generic ", at: start) || text.has("function signature specialization ", at: start),
+        let rest = Self.after(" of ", in: text, from: start)
       {
-        text = rest
-      } else if text.hasPrefix("closure #") || text.hasPrefix("implicit closure #"), let rest = Self.afterIn(text) {
-        text = rest
-      } else if let word = Self.prefixes.first(where: { text.hasPrefix($0) }) {
-        text = text.dropFirst(word.count)
-      } else if text.hasPrefix("default argument ") || text.hasPrefix("outlined "),
-        let range = Self.firstOf(text)
+        // "generic specialization <A, B> of …": behind the " of " that is in no bracket.
+        start = rest
+      } else if text.has("closure #", at: start) || text.has("implicit closure #", at: start),
+        let rest = Self.after(" in ", in: text, from: start)
       {
-        text = range
+        start = rest
+      } else if let word = Self.prefixes.first(where: { text.has($0, at: start) }) {
+        start += word.utf8CodeUnitCount
+      } else if text.has("default argument ", at: start) || text.has("outlined ", at: start),
+        let rest = Self.after(" of ", in: text, from: start)
+      {
+        start = rest
       } else {
         break
       }
     }
-    module = Self.firstComponent(text)
+    module = Self.firstComponent(text, from: start)
   }
 
-  private static let prefixes = [
+  private static let forwarders: [StaticString] = [
+    "partial apply forwarder for ", "partial apply for ", "dispatch thunk of ", "curry thunk of ", "vtable thunk for ",
+  ]
+
+  private static let prefixes: [StaticString] = [
     "static ", "@objc ", "@nonobjc ", "@Sendable ", "async function pointer to ",
     "variable initialization expression of ", "property wrapper backing initializer of ",
     "property wrapper init from projected value of ", "key path getter for ", "key path setter for ",
@@ -73,66 +100,45 @@ struct SwiftName {
     "lazy protocol witness table accessor for type ", "coro function pointer to ", "destroy value witness for ",
   ]
 
-  private static func drop(_ word: String, from text: inout Substring) -> Bool {
-    guard text.hasPrefix(word) else { return false }
-    text = text.dropFirst(word.count)
-    return true
-  }
-
   // "(1) await resume partial function for …"
-  private static func afterCount(_ text: Substring) -> Substring? {
-    guard text.hasPrefix("("), let close = text.firstIndex(of: ")"),
-      text[text.index(after: text.startIndex)..<close].allSatisfy(\.isNumber)
-    else { return nil }
-    for word in [") await resume partial function for ", ") suspend resume partial function for "]
-    where text[close...].hasPrefix(word) {
-      return text[close...].dropFirst(word.count)
-    }
-    return nil
+  private static func afterCount(_ text: Span<UInt8>, from start: Int) -> Int? {
+    guard text.has("(", at: start) else { return nil }
+    let close = text.end(from: start + 1, while: Byte.isDigit)
+    let words: [StaticString] = [") await resume partial function for ", ") suspend resume partial function for "]
+    return words.first { text.has($0, at: close) }.map { close + $0.utf8CodeUnitCount }
   }
 
-  // "generic specialization <A, B> of …": behind the " of " that is in no bracket.
-  private static func afterSpecialization(_ text: Substring) -> Substring? { after(" of ", in: text) }
-
-  private static func afterIn(_ text: Substring) -> Substring? { after(" in ", in: text) }
-
-  private static func firstOf(_ text: Substring) -> Substring? { after(" of ", in: text) }
-
-  private static func after(_ word: String, in text: Substring) -> Substring? {
-    var depth = 0
-    var previous: Character = " "
-    var index = text.startIndex
-    while index < text.endIndex {
-      let character = text[index]
-      switch character {
-      case "(", "<", "[": depth += 1
-      case ")", "]": depth -= 1
-      case ">" where previous != "-": depth -= 1
-      case " " where depth == 0 && text[index...].hasPrefix(word): return text[index...].dropFirst(word.count)
-      default: break
-      }
-      previous = character
-      index = text.index(after: index)
-    }
-    return nil
+  private static func after(_ word: StaticString, in text: Span<UInt8>, from start: Int) -> Int? {
+    text.findOutsideBrackets(word, from: start)?.upperBound
   }
 
   // The module at the end of "… in conformance Type : Protocol in Module".
-  private static func lastIn(_ text: Substring) -> Substring? {
-    var rest = text
-    var found: Substring?
-    while let next = afterIn(rest) {
-      found = next
-      rest = next
-    }
+  private static func lastIn(_ text: Span<UInt8>, from start: Int) -> Int? {
+    var found: Int?
+    while let next = after(" in ", in: text, from: found ?? start) { found = next }
     return found
   }
 
-  private static func firstComponent(_ text: Substring) -> String? {
-    if text.hasPrefix("(extension in "), let close = text.firstIndex(of: ")") {
-      return String(text[..<close].dropFirst("(extension in ".count))
+  private static func firstComponent(_ text: Span<UInt8>, from start: Int) -> String? {
+    let extended: StaticString = "(extension in "
+    var first = start
+    var end = start
+    if text.has(extended, at: start) {
+      first += extended.utf8CodeUnitCount
+      end = text.end(from: first) { $0 != UInt8(ascii: ")") }
+      guard end < text.count else { return nil }
+      return string(text, first..<end)
     }
-    let end = text.firstIndex { !($0.isLetter || $0.isNumber || $0 == "_") } ?? text.endIndex
-    return end > text.startIndex ? String(text[..<end]) : nil
+    // A module may have a name in any script.
+    end = text.end(from: start) { Byte.isAlphanumeric($0) || $0 == UInt8(ascii: "_") || $0 >= 0x80 }
+    if text.contains(in: start..<end, where: { $0 >= 0x80 }) {
+      let name = string(text, start..<end).prefix { $0.isLetter || $0.isNumber || $0 == "_" }
+      return name.isEmpty ? nil : String(name)
+    }
+    return end > start ? string(text, start..<end) : nil
+  }
+
+  private static func string(_ text: Span<UInt8>, _ range: Range<Int>) -> String {
+    text.extracting(range).withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
   }
 }

@@ -15,8 +15,11 @@ final class AddressTable {
   let reader: AddressTableReader
 
   private let release: () -> Void
-  /// By offset, as they were when they were last asked for.
-  private var names: [UInt32: String] = [:]
+  /// Of files and functions, by their offsets, as they were when they were first asked for.
+  private var strings: [UInt32: String] = [:]
+  private var names: [UInt32: (raw: String, display: String)] = [:]
+  /// Of either. A batch of ever new addresses must not keep all that the table holds as Strings, too.
+  private static let limit = 50_000
 
   /// Why a file is no table of ours.
   struct Refusal: Error, Hashable {
@@ -99,16 +102,18 @@ final class AddressTable {
   // MARK: Answers
 
   /// The functions at an address, innermost first, as debug information and symbol table have them together; nil where
-  /// neither knows the address.
+  /// neither knows the address. With the names that people write.
   ///
   /// - Parameter nearestLines: replace line 0 by the nearest line of the same function.
   func functions(at address: UInt64, nearestLines: Bool) -> [SymbolicatedFunction]? {
     var result: [SymbolicatedFunction] = []
     let isWhole = reader.forEachEntry(at: address, nearestLines: nearestLines) { entry in
       func number(_ value: UInt32) -> Int? { value == Layout.none ? nil : Int(value) }
+      let name = name(entry.name)
       result.append(
         SymbolicatedFunction(
-          rawFunction: string(entry.name), file: string(entry.position.file), line: number(entry.position.line),
+          function: name?.display, rawFunction: name?.raw, file: string(entry.position.file),
+          line: number(entry.position.line),
           column: number(entry.position.column), declarationLine: number(entry.declarationLine),
           approximate: entry.isNearest, inlined: entry.isInlined, hasDebugInformation: entry.hasDebugInformation))
     }
@@ -116,11 +121,22 @@ final class AddressTable {
   }
 
   private func string(_ offset: UInt32) -> String? {
-    if let known = names[offset] { return known }
+    if let known = strings[offset] { return known }
     guard let bytes = reader.string(offset) else { return nil }
     let text = String(decoding: bytes, as: UTF8.self)
-    names[offset] = text
+    if strings.count >= Self.limit { strings.removeAll(keepingCapacity: true) }
+    strings[offset] = text
     return text
+  }
+
+  private func name(_ offset: UInt32) -> (raw: String, display: String)? {
+    if let known = names[offset] { return known }
+    guard let bytes = reader.string(offset) else { return nil }
+    let raw = String(decoding: bytes, as: UTF8.self)
+    let name = (raw: raw, display: FunctionName.display(raw))
+    if names.count >= Self.limit { names.removeAll(keepingCapacity: true) }
+    names[offset] = name
+    return name
   }
 
   @inline(__always)

@@ -4,6 +4,12 @@ final class SymbolSource {
   private let tables: AddressTables
   private var table: AddressTable?
   private var names = DisplayNames()
+  /// The table's answers, as a bug crashes at the same addresses again and again. Of one kind: with the nearest lines, or
+  /// without.
+  private var known: [UInt64: ResolvedAddress] = [:]
+  private var knowsNearestLines = false
+  /// Some ten megabytes.
+  private static let knownLimit = 16_384
   private var splitCost = 0
   /// What answers lacked because a file that the debug file refers to was not found, in words.
   private(set) var companionProblems: [String] = []
@@ -27,10 +33,12 @@ final class SymbolSource {
   /// Names of code addresses, as the files number them: sorted, without repetitions. One for each.
   func resolve(_ addresses: [UInt64], nearestLines: Bool) -> [ResolvedAddress] {
     if let table = tableIfWorthIt() {
-      let functions = table.functions(at: addresses, nearestLines: nearestLines)
-      if table.problem == nil { return ResolvedAddress.named(functions, names: &names) }
+      let resolved = addresses.map { known(at: $0, in: table, nearestLines: nearestLines) }
+      if table.problem == nil { return resolved }
       abandonTable()
     }
+    // Where nothing was found, nobody need be asked, who may be another process: a batch does that for every report.
+    guard findings.status.hasNames else { return Array(repeating: ResolvedAddress(), count: addresses.count) }
     let raw = answers.functions(at: addresses, nearestLines: nearestLines)
     spent = spent.addingReportingOverflow(raw.time).partialValue
     splitCost = raw.splitCost
@@ -38,11 +46,25 @@ final class SymbolSource {
     return ResolvedAddress.named(raw.functions, names: &names)
   }
 
+  private func known(at address: UInt64, in table: AddressTable, nearestLines: Bool) -> ResolvedAddress {
+    if nearestLines != knowsNearestLines {
+      known = [:]
+      knowsNearestLines = nearestLines
+    }
+    if let answer = known[address] { return answer }
+    let functions = table.functions(at: address, nearestLines: nearestLines) ?? []
+    let answer = ResolvedAddress(named: functions, names: &names)
+    if known.count >= Self.knownLimit { known.removeAll(keepingCapacity: true) }
+    known[address] = answer
+    return answer
+  }
+
   /// For a table that turned out to be damaged where nobody had looked before. What it said until then is not believed
   /// either; from here on the files answer.
   func abandonTable() {
     if let identity = findings.tableIdentity { tables.cache?.remove(identity) }
     table = nil
+    known = [:]
     hasNoTable = true
   }
 

@@ -1,0 +1,83 @@
+internal import CrashFormats
+internal import CrashGrouping
+internal import CrashModel
+private import Glibc
+
+/// What one part of the work costs, the others left out. Processor time of this process.
+struct Measurements {
+  private let lines: [[UInt8]]
+  private let size: Int
+  private let reader: ReportReader
+
+  /// - Parameter lines: one report each.
+  init?(_ lines: [[UInt8]]) {
+    guard let reader = ReportReader() else { return nil }
+    self.reader = reader
+    size = lines.reduce(0) { $0 + $1.count }
+    // With room behind each, as a file's buffer has it.
+    self.lines = lines.map { $0 + [UInt8](repeating: 0, count: ReportReader.padding) }
+  }
+
+  /// Megabytes a second from text to reports.
+  func parsing(rounds: Int) throws -> Double {
+    let start = Self.processorTime()
+    for _ in 0..<rounds { for line in lines { _ = try report(line) } }
+    return Double(size * rounds) / 1e6 / (Self.processorTime() - start)
+  }
+
+  /// Megabytes a second from reports to text.
+  func writing(rounds: Int) throws -> Double {
+    let reports = try lines.map(report)
+    var writer = JSONWriter()
+    var written = 0
+    let start = Self.processorTime()
+    for _ in 0..<rounds {
+      for report in reports {
+        writer.removeAll()
+        report.write(to: &writer)
+        written += writer.count
+      }
+    }
+    return Double(written) / 1e6 / (Self.processorTime() - start)
+  }
+
+  /// Reports a second from parsed reports to groups: with the analysis of the stack, and where the hash is known. The
+  /// first round makes the groups, the others add to them.
+  func grouping(rounds: Int) throws -> (analysed: Double, known: Double, groups: Int) {
+    let reports = try lines.map(report)
+    let hasher = StackHasher()
+    var table = GroupTable()
+    var start = Self.processorTime()
+    for _ in 0..<rounds {
+      for report in reports {
+        let analysis = hasher.analyze(report)
+        if var member = GroupMember(report, blame: analysis.blame) {
+          member.hash = analysis.hash
+          table.add(member)
+        }
+      }
+    }
+    let analysed = Double(reports.count * rounds) / (Self.processorTime() - start)
+    let members = reports.compactMap { GroupMember($0, blame: hasher.analyze($0).blame) }
+    table = GroupTable()
+    start = Self.processorTime()
+    for _ in 0..<10 * rounds { for member in members { table.add(member) } }
+    return (analysed, Double(10 * members.count * rounds) / (Self.processorTime() - start), table.groups().count)
+  }
+
+  private func report(_ line: [UInt8]) throws -> CrashReport {
+    let document = line.withUnsafeBytes { bytes in
+      Result { () throws(ReportError) in try reader.document(in: bytes, count: bytes.count - ReportReader.padding) }
+    }
+    switch try document.get() {
+    case .report(let report): return report
+    case .other(let schema): throw ReportError("expected a report, found \(schema ?? "no schema")")
+    }
+  }
+
+  private static func processorTime() -> Double {
+    var time = timespec()
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+  }
+}
