@@ -60,7 +60,7 @@ fuzz: packages
 	Fuzz/run --runs $(FUZZ_RUNS)
 
 lint:
-	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Fuzz samples
+	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Fuzz samples Benchmarks
 
 build-tests:
 	$(SWIFT) build --build-tests $(STRICT)
