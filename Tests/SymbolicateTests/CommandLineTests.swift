@@ -48,6 +48,8 @@ struct CommandLineTests {
     (["--explain"], "a report as text"), (["--threads", "all"], "a report as text"),
     (["--threads=crashed"], "a report as text"), (["--no-inlines"], "a report as text"),
     (["--no-demangle"], "a report as text"), (["--color", "always"], "a report as text"),
+    (["--frames", "app"], "a report as text"), (["--context=2"], "a report as text"),
+    (["--source-root", "/"], "a report as text"),
     (["--pretty"], "--format json"),
   ])
   func flagsWithoutEffect(flag: [String], use: String) throws {

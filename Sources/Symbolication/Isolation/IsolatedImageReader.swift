@@ -15,6 +15,12 @@ final class IsolatedImageReader: ImageReader {
     process = ReaderProcess(limits: limits, makeSearch: makeSearch)
   }
 
+  /// Called several times a second while the other process reads.
+  var whileWaiting: (() -> Void)? {
+    get { process.whileWaiting }
+    set { process.whileWaiting = newValue }
+  }
+
   var givenFiles: [(path: String, buildID: BuildID?)] { given.files.map { ($0.path, $0.buildID) } }
   var unreadableFiles: [DebugFileError] { given.unreadableFiles }
   var unreadableDirectories: [DebugFileError] { given.unreadableDirectories }
