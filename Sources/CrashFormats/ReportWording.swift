@@ -19,9 +19,10 @@ extension CrashReport {
     frame.imageIndex.flatMap { images.indices.contains($0) ? images[$0] : nil }
   }
 
-  /// The frame's distance from its image's load address; nil where it lies in none.
+  /// The frame's distance from its image's load address; nil where it lies in none, or in one whose place is unknown.
   func offset(of frame: CapturedFrame) -> ImageOffset? {
-    image(of: frame).map { frame.imageOffset ?? $0.offset(of: frame.address) }
+    guard let image = image(of: frame), image.hasPlace else { return nil }
+    return frame.imageOffset ?? image.offset(of: frame.address)
   }
 
   /// Whether the code is the application's; nil where nothing says so.
@@ -37,11 +38,15 @@ extension CrashReport {
   func functionName(of frame: Frame) -> String? {
     guard let captured = frame.captured else { return nil }
     if let function = frame.symbolicated?.function { return function }
-    guard let image = image(of: captured), let offset = offset(of: captured) else {
-      return captured.address.description
-    }
+    guard let image = image(of: captured) else { return captured.address.description }
+    guard let offset = offset(of: captured) else { return image.name }
     return "\(image.name)+\(Hex.prefixed(offset.rawValue))"
   }
+}
+
+extension Image {
+  /// A log may name an image and not say where it was; then address and size are 0.
+  var hasPlace: Bool { size > 0 || address.rawValue > 0 }
 }
 
 extension Reason {

@@ -336,12 +336,17 @@ private struct Event {
       writer.key("in_app")
       writer.bool(isOwn)
     }
-    writer.key("instruction_addr")
-    writer.hex(captured.address.rawValue)
+    // A log that gives names only has no address of the frame; 0 as one would be looked up.
+    if captured.address.rawValue != 0 || names?.function == nil {
+      writer.key("instruction_addr")
+      writer.hex(captured.address.rawValue)
+    }
     if let image = report.image(of: captured) {
       writer.member("package", Limit.text(image.path, 2_000))
-      writer.key("image_addr")
-      writer.hex(image.address.rawValue)
+      if image.hasPlace {
+        writer.key("image_addr")
+        writer.hex(image.address.rawValue)
+      }
     }
     guard detail == .all, let names, report.isApplicationCode(frame) != false,
       let window = source?.window(for: names)
@@ -354,7 +359,7 @@ private struct Event {
 
   /// Those with a build id: by what else would a tracker find their debug files.
   private func images(to writer: inout JSONWriter) {
-    let known = report.images.filter { $0.buildID != nil && !$0.isUnloaded }
+    let known = report.images.filter { $0.buildID != nil && !$0.isUnloaded && $0.hasPlace }
     guard !known.isEmpty else { return }
     writer.key("debug_meta")
     writer.beginObject()

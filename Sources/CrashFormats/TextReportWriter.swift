@@ -304,10 +304,12 @@ public struct TextReportWriter: Sendable {
   }
 
   private func place(of frame: Frame, _ captured: CapturedFrame, in report: CrashReport) -> String {
-    var line = colored(captured.address.description, .address)
+    let names = frame.symbolicated
+    // What a log gave no address for: 0 is none that has a name.
+    let hasAddress = captured.address.rawValue != 0 || names?.function == nil
+    var line = hasAddress ? colored(captured.address.description, .address) : "-"
     let image = report.image(of: captured)
     let offset = report.offset(of: captured).map { Hex.prefixed($0.rawValue) }
-    let names = frame.symbolicated
     if let function = (showsRawNames ? names?.rawFunction : nil) ?? names?.function {
       line += " " + colored(Printable.line(function), .function)
       if let image { line += " in " + colored(Printable.line(image.name), .image) }
@@ -325,7 +327,7 @@ public struct TextReportWriter: Sendable {
       }
       return line
     }
-    if let image, let offset { line += " in " + colored(Printable.line(image.name), .image) + " + \(offset)" }
+    if let image { line += " in " + colored(Printable.line(image.name), .image) + (offset.map { " + \($0)" } ?? "") }
     if let remark = names?.status.remark ?? (image == nil ? FrameStatus.noImage.remark : nil) {
       line += " (\(remark))"
     }

@@ -73,6 +73,28 @@ struct WriterPropertyTests {
     #expect(count(try JSONSerialization.jsonObject(with: Data(document))) == written, "seed \(seed)")
   }
 
+  /// Logs that give names only: no address of a frame, no place of an image.
+  @Test func framesWithoutAddresses() {
+    var report = sampleReport()
+    report.images = [Image(path: "app", buildID: BuildID("0102"), address: Address(rawValue: 0), size: 0)]
+    report.signal = nil
+    let captured = CapturedFrame(kind: .programCounter, address: Address(rawValue: 0), imageIndex: 0)
+    report.threads[0].frames = [
+      .symbolicated(SymbolicatedFrame(captured: captured, status: .resolved, function: "work()", inApp: true)),
+      .symbolicated(SymbolicatedFrame(captured: captured, status: .noSymbols)),
+    ]
+    let text = TextReportWriter().text(of: report)
+    #expect(text.contains("0 - work() in app\n") && text.contains(" in app (no symbols)\n"), "\(text)")
+    let event = String(decoding: SentryEventWriter().event(of: report), as: UTF8.self)
+    #expect(!event.contains("image_addr") && !event.contains("debug_meta"))
+    #expect(event.contains(#"{"function":"work()","in_app":true,"package":"app"}"#), "\(event)")
+    #expect(!String(decoding: SwiftCrashLogWriter().json(of: report), as: UTF8.self).contains("images"))
+    #expect(!SymbolizerMarkupWriter().text(of: report).contains("{{{mmap"))
+    var stacks = FoldedStackWriter()
+    stacks.add(report)
+    #expect(stacks.text() == "orderd;app;work() 4\n")
+  }
+
   /// The grammar of folded lines, read by rules of its own.
   @Test func foldedLines() throws {
     var stacks = FoldedStackWriter()

@@ -107,6 +107,33 @@ struct TerminalTests {
     #expect(lines.count == count + 1)
   }
 
+  /// Also while one report takes its time: a server that is asked for a file and never answers.
+  @Test func progressWhileAServerIsAsked() throws {
+    let server = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    defer { close(server) }
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    withUnsafeMutablePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        #expect(bind(server, $0, size) == 0 && listen(server, 8) == 0 && getsockname(server, $0, &size) == 0)
+      }
+    }
+    let program = try BuiltProgram()
+    let path = try program.folder.file("crash.json", try program.report(place: "/nowhere/program").json())
+    let terminal = try Terminal(
+      "\"$1\" --debuginfod http://127.0.0.1:$3 \"$2\"", path, String(UInt16(bigEndian: address.sin_port)),
+      environment: ["SYMBOLICATE_CACHE_DIR": "", "HOME": program.folder.path, "XDG_CACHE_HOME": program.folder.path])
+    var screen = ""
+    var looks = 0
+    while !screen.contains("symbolicate: reading debug files"), looks < 2_000 {
+      screen = try terminal.screen()
+      looks += 1
+    }
+    #expect(screen.contains("symbolicate: reading debug files, 1 report, "), "\(screen)")
+  }
+
   /// A fast run draws nothing, and a pipe never gets anything of it.
   @Test func noProgressWhereNobodyLooks() throws {
     let outcome = try SymbolicateTool.run("-f", "ndjson", "-", input: plainReport().json())

@@ -15,7 +15,6 @@ final class IsolatedImageReader: ImageReader {
     process = ReaderProcess(limits: limits, makeSearch: makeSearch)
   }
 
-  /// Called several times a second while the other process reads.
   var whileWaiting: (() -> Void)? {
     get { process.whileWaiting }
     set { process.whileWaiting = newValue }
