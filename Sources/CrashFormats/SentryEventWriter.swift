@@ -41,7 +41,12 @@ public struct SentryEventWriter: Sendable {
   /// The event alone, as one JSON object.
   public func event(of report: CrashReport, symbols: [ImageSymbols] = [], source: SourceReader? = nil) -> [UInt8] {
     var event = [UInt8]()
+    let crashed = report.crashedThread?.frames.count ?? 0
+    let all = report.threads.reduce(0) { $0 &+ $1.frames.count }
     for detail in Detail.allCases {
+      // No frame takes fewer bytes: what cannot fit is not written to see that it does not.
+      let frames = detail == .all ? all : detail == .shortStack ? 0 : crashed
+      if frames > Self.sizeLimit / 25 { continue }
       var writer = JSONWriter()
       Event(report: report, symbols: symbols, source: source, detail: detail).write(to: &writer)
       event = writer.bytes

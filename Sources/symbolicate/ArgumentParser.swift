@@ -85,7 +85,7 @@ enum ArgumentParser {
       let expected: String =
         switch flag.value {
         case .choice(let values): "one of " + values.joined(separator: ", ")
-        case .number: "a number above 0"
+        case .number(_, let range): range
         case .path: "a name that is not empty"
         case .none: "another value"
         }

@@ -22,7 +22,8 @@ struct Flag: Sendable {
     case none
     /// A file's name, not empty; what it is called in the help.
     case path(String)
-    case number(String)
+    /// - Parameter range: what the message about another value says that it should be.
+    case number(String, range: String = "a number above 0")
     case choice([String])
 
     var isNone: Bool { if case .none = self { true } else { false } }
@@ -31,7 +32,7 @@ struct Flag: Sendable {
     var placeholder: String? {
       switch self {
       case .none: nil
-      case .path(let name), .number(let name): name
+      case .path(let name), .number(let name, _): name
       case .choice(let values): values.joined(separator: "|")
       }
     }
@@ -178,7 +179,7 @@ struct Flag: Sendable {
       return true
     },
     Flag(
-      name: "context", short: "C", value: .number("N"),
+      name: "context", short: "C", value: .number("N", range: "a number from 0 to 100"),
       summary: "N lines of source code before and behind each place of the application (0: only its own line)",
       commands: [.symbolicate], use: [.report, .markdown, .sentry]
     ) { options, value in
