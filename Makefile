@@ -6,6 +6,7 @@
 # make bench-batch   what reading, writing and grouping many reports costs (BENCH_FLAGS="--reports 10000000": an hour)
 # make soak   the tests that crash on purpose, SOAK_RUNS times (50: hours), the first two with all cores busy
 # make oracle the interpreter of call frame information against libunwind, over all that is installed (minutes)
+# make test-peers  what symbolicate writes, judged by the readers of others (from PyPI), a Bugsink on loopback among them
 # make fuzz   the five fuzzers, FUZZ_RUNS executions each (10000000: some hours)
 #
 # SOAK_FLAGS, ORACLE_FLAGS and BENCH_FLAGS are handed on to the scripts, whose first lines list them.
@@ -24,7 +25,8 @@ SOAK_FLAGS ?=
 ORACLE_FLAGS ?=
 BENCH_FLAGS ?=
 
-.PHONY: demo test soak oracle bench bench-batch bench-symbolication measure fuzz lint build build-tests packages samples clean
+.PHONY: demo test test-peers soak oracle bench bench-batch bench-symbolication measure fuzz lint build build-tests packages \
+  samples clean
 
 demo: packages
 	$(SWIFT) build $(STRICT) $(RELEASE) --product symbolicate
@@ -34,6 +36,9 @@ demo: packages
 test: packages lint
 	$(MAKE) --no-print-directory -j2 build-tests samples
 	$(SWIFT) test --skip-build
+
+test-peers: demo
+	Tests/peers
 
 soak: packages
 	$(MAKE) --no-print-directory -j2 build-tests samples

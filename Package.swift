@@ -17,6 +17,7 @@ let package = Package(
   products: [
     .library(name: "CrashReporting", targets: ["CrashReporting"]),
     .library(name: "Symbolication", targets: ["Symbolication"]),
+    .library(name: "CrashFormats", targets: ["CrashFormats"]),
     .library(name: "CrashGrouping", targets: ["CrashGrouping"]),
     .executable(name: "symbolicate", targets: ["symbolicate"]),
     .plugin(name: "archive-symbols", targets: ["ArchiveSymbols"]),
@@ -102,12 +103,17 @@ let package = Package(
       ],
       swiftSettings: swiftSettings),
     .testTarget(
-      name: "CrashFormatsTests", dependencies: ["CrashFormats", "CrashModel", "TestSupport"],
+      name: "CrashFormatsTests", dependencies: ["CrashFormats", "CrashModel", "TestSupport"], exclude: ["Resources"],
       swiftSettings: swiftSettings),
     .testTarget(
       name: "CrashGroupingTests", dependencies: ["CrashGrouping", "CrashModel"], swiftSettings: swiftSettings),
+    // The program that docs/output-formats.md shows.
+    .executableTarget(
+      name: "library-example", dependencies: ["CrashFormats", "CrashModel", "Symbolication"], path: "samples/library",
+      swiftSettings: swiftSettings),
     .testTarget(
-      name: "SymbolicateTests", dependencies: ["CrashModel", "RecordForge", "TestSupport", "symbolicate"],
+      name: "SymbolicateTests",
+      dependencies: ["CrashModel", "RecordForge", "TestSupport", "library-example", "symbolicate"],
       swiftSettings: swiftSettings),
     .testTarget(
       name: "EndToEndTests", dependencies: ["CrashModel", "TestSupport", "symbolicate"], swiftSettings: swiftSettings),

@@ -14,21 +14,30 @@ public struct TextReportWriter: Sendable {
   public var showsInlined = true
   /// Linker names instead of people's.
   public var showsRawNames = false
+  /// Two and more frames in a row that are not the application's become one line, in a stack that has frames of its.
+  public var foldsRuntimeFrames = false
   /// SGR escapes of a terminal.
   public var usesColor = false
+  /// So many frames of a stack are shown, the first half of them and the last; nil for all.
+  var frameLimit: Int?
 
   public init() {}
 
-  /// - Parameter symbols: what is known of the symbols of the report's images.
+  /// - Parameters:
+  ///   - symbols: what is known of the symbols of the report's images.
+  ///   - source: reads the lines around the frames of the application.
   /// - Returns: lines, the last one ended.
-  public func text(of report: CrashReport, symbols: [ImageSymbols] = []) -> String {
+  public func text(of report: CrashReport, symbols: [ImageSymbols] = [], source: SourceReader? = nil) -> String {
     var text = ""
     header(of: report, to: &text)
     var used: Set<Int> = []
     for (index, thread) in report.threads.enumerated() {
       let crashed = index == report.crashedThreadIndex || thread.crashed
       guard crashed || showsAllThreads || report.crashedThreadIndex == nil else { continue }
-      self.thread(thread, number: index, crashed: crashed, of: report, used: &used, to: &text)
+      text += bold(Self.title(of: thread, number: index, crashed: crashed) + ":") + "\n"
+      text += Self.remark(on: thread) + "\n"
+      text += stack(of: thread, in: report, source: source) + "\n"
+      for frame in thread.frames { if let image = frame.captured?.imageIndex { used.insert(image) } }
       if crashed { registers(of: thread, to: &text) }
     }
     if report.threads.isEmpty { text += "No stack was captured.\n\n" }
@@ -52,29 +61,8 @@ public struct TextReportWriter: Sendable {
 
   private func header(of report: CrashReport, to text: inout String) {
     text += bold("*** " + Printable.line(Self.headline(of: report)) + " ***") + "\n\n"
-    var rows: [(String, String)] = []
-    func row(_ name: String, _ value: String?) {
-      if let value, !value.isEmpty { rows.append((name, value)) }
-    }
-    row("Reason", report.reason?.rawValue)
-    row("Message", report.message)
-    row("Service", [report.service, report.release].compactMap { $0 }.joined(separator: " "))
-    row("Environment", report.environment)
-    row("Time", report.timestamp?.rfc3339)
-    row("Host", report.process?.host)
-    row("Process", Self.process(report.process))
-    row("Operation", report.operation)
-    row("Task", report.task.map(Self.task))
-    row("User", report.userID)
-    row("Tags", report.tags.map { "\($0.key)=\($0.value)" }.joined(separator: ", "))
-    row("Stack hash", report.stackHash.map { "\($0.digits) (\($0.quality.rawValue))" })
-    row("Report", report.id)
-    if let count = report.suppressedCount, count > 0 { row("Not stored", "\(count) more of the same before it") }
-    if let process = report.process {
-      let machine = [process.architecture, process.system.map { "Linux (\($0))" }].compactMap { $0 }
-      row("Platform", machine.joined(separator: " "))
-    }
-    let width = (rows.map(\.0.count).max() ?? 0) + 2
+    let rows = Self.facts(of: report)
+    let width = (rows.map(\.name.count).max() ?? 0) + 2
     for (name, value) in rows {
       let indentation = String(repeating: " ", count: width)
       text += (name + ":").padded(to: width) + Printable.block(value, indentation: indentation) + "\n"
@@ -88,6 +76,33 @@ public struct TextReportWriter: Sendable {
       }
       text += "\n"
     }
+  }
+
+  /// What is known of the crash besides its stack, in the order in which people want it.
+  static func facts(of report: CrashReport) -> [(name: String, value: String)] {
+    var rows: [(name: String, value: String)] = []
+    func row(_ name: String, _ value: String?) {
+      if let value, !value.isEmpty { rows.append((name, value)) }
+    }
+    row("Reason", report.reason?.rawValue)
+    row("Message", report.message)
+    row("Service", [report.service, report.release].compactMap { $0 }.joined(separator: " "))
+    row("Environment", report.environment)
+    row("Time", report.timestamp?.rfc3339)
+    row("Host", report.process?.host)
+    row("Process", process(report.process))
+    row("Operation", report.operation)
+    row("Task", report.task.map(task))
+    row("User", report.userID)
+    row("Tags", report.tags.map { "\($0.key)=\($0.value)" }.joined(separator: ", "))
+    row("Stack hash", report.stackHash.map { "\($0.digits) (\($0.quality.rawValue))" })
+    row("Report", report.id)
+    if let count = report.suppressedCount, count > 0 { row("Not stored", "\(count) more of the same before it") }
+    if let process = report.process {
+      let machine = [process.architecture, process.system.map { "Linux (\($0))" }].compactMap { $0 }
+      row("Platform", machine.joined(separator: " "))
+    }
+    return rows
   }
 
   /// `Program crashed: Bad pointer dereference at 0x0000000000000000`.
@@ -109,23 +124,31 @@ public struct TextReportWriter: Sendable {
     }
   }
 
+  /// What a log of the Swift runtime has behind `Program crashed: `.
+  static func failure(of report: CrashReport) -> String {
+    report.signal.flatMap { words(for: $0) ?? $0.name } ?? report.type ?? "cause unknown"
+  }
+
+  /// The Swift runtime's words for a signal.
+  private static func words(for signal: SignalInfo) -> String? {
+    switch signal.name {
+    case "SIGABRT": "Aborted"
+    case "SIGBUS": "Bus error"
+    case "SIGFPE": "Floating point exception"
+    case "SIGILL": "Illegal instruction"
+    case "SIGQUIT": "Quit"
+    case "SIGSEGV": "Bad pointer dereference"
+    case "SIGSYS": "Bad system call"
+    case "SIGTRAP": "System trap"
+    default: nil
+    }
+  }
+
   /// The Swift runtime's words for a signal, and its name.
   private static func description(of signal: SignalInfo) -> String {
-    let words: String? =
-      switch signal.name {
-      case "SIGABRT": "Aborted"
-      case "SIGBUS": "Bus error"
-      case "SIGFPE": "Floating point exception"
-      case "SIGILL": "Illegal instruction"
-      case "SIGQUIT": "Quit"
-      case "SIGSEGV": "Bad pointer dereference"
-      case "SIGSYS": "Bad system call"
-      case "SIGTRAP": "System trap"
-      default: nil
-      }
     let name = signal.codeName.map { "\(signal.name), \($0)" } ?? signal.name
     let sender = signal.senderPID.map { ", sent by process \($0)" } ?? ""
-    return words.map { "\($0) (\(name)\(sender))" } ?? name + sender
+    return words(for: signal).map { "\($0) (\(name)\(sender))" } ?? name + sender
   }
 
   private static func process(_ process: ProcessInfo?) -> String? {
@@ -137,56 +160,135 @@ public struct TextReportWriter: Sendable {
 
   // MARK: Threads
 
-  private func thread(
-    _ thread: ThreadInfo, number: Int, crashed: Bool, of report: CrashReport, used: inout Set<Int>,
-    to text: inout String
-  ) {
+  /// `Thread 0 (4711) "orderd" crashed`
+  static func title(of thread: ThreadInfo, number: Int, crashed: Bool) -> String {
     var title = "Thread \(number)"
     if let id = thread.id { title += " (\(id))" }
     if let name = thread.name, !name.isEmpty { title += " \(Printable.quoted(name))" }
-    if crashed { title += " crashed" }
-    text += bold(title + ":") + "\n"
-    switch thread.status {
-    case .noAnswer: text += "  (did not answer in time)\n"
-    case .partial: text += "  (the walk of this stack ended early)\n"
-    case .overCap: text += "  (no room in the record)\n"
-    case .captured, nil: break
-    }
-    text += "\n"
+    return crashed ? title + " crashed" : title
+  }
 
+  /// A line for a stack that is not whole; empty for one that is.
+  private static func remark(on thread: ThreadInfo) -> String {
+    switch thread.status {
+    case .noAnswer: "  (did not answer in time)\n"
+    case .partial: "  (the walk of this stack ended early)\n"
+    case .overCap: "  (no room in the record)\n"
+    case .captured, nil: ""
+    }
+  }
+
+  /// The frames of a thread, a line each, the last one ended.
+  func stack(of thread: ThreadInfo, in report: CrashReport, source: SourceReader? = nil) -> String {
+    guard !thread.frames.isEmpty else { return "(no frames)\n" }
+    let rows = shortened(folded(rows(of: thread, in: report)))
+    let numberWidth = rows.map(\.number.count).max() ?? 0
+    let attributeWidth = rows.map(\.attributes.count).max() ?? 0
+    var text = ""
+    var windows = 0
+    for row in rows {
+      let number = String(repeating: " ", count: numberWidth - row.number.count) + row.number
+      let attributes = attributeWidth == 0 ? "" : " " + row.attributes.padded(to: attributeWidth)
+      text += "\(colored(number, .index))\(colored(attributes, .attribute)) \(row.rest)\n"
+      guard let source, windows < Self.windowLimit, let names = row.names, names.inApp != false,
+        let window = source.window(for: names)
+      else { continue }
+      windows += 1
+      text += "\n" + lines(of: window, column: names.column) + "\n"
+    }
+    return text
+  }
+
+  private struct Row {
+    var number: String
+    var attributes = ""
+    var rest: String
+    /// nil while undecided.
+    var isApplication: Bool?
+    var names: SymbolicatedFrame?
+    /// Frames that the process had, for a row that stands for some of them.
+    var isOmission = false
+  }
+
+  private static let windowLimit = 10
+
+  private func rows(of thread: ThreadInfo, in report: CrashReport) -> [Row] {
     var rows: [Row] = []
     var next: UInt64 = 0
     for frame in thread.frames {
       if case .omitted(let count) = frame {
-        rows.append(Row(number: "...", attributes: "", rest: "(\(count) frames not kept)"))
+        rows.append(Row(number: "...", rest: "(\(count) frames not kept)", isOmission: true))
         next = next.addingReportingOverflow(count).partialValue
         continue
       }
       guard let captured = frame.captured else { continue }
-      if let index = captured.imageIndex { used.insert(index) }
       let inlined = frame.symbolicated?.inlined ?? false
       if inlined, !showsInlined { continue }
       rows.append(
         Row(
           number: String(next), attributes: attributes(of: captured, inlined: inlined),
-          rest: place(of: frame, captured, in: report)))
+          rest: place(of: frame, captured, in: report), isApplication: report.isApplicationCode(frame),
+          names: frame.symbolicated))
       if !inlined { next = next.addingReportingOverflow(1).partialValue }
     }
-    let numberWidth = rows.map(\.number.count).max() ?? 0
-    let attributeWidth = rows.map(\.attributes.count).max() ?? 0
-    for row in rows {
-      let number = String(repeating: " ", count: numberWidth - row.number.count) + row.number
-      let attributes = attributeWidth == 0 ? "" : " " + row.attributes.padded(to: attributeWidth)
-      text += "\(number)\(attributes) \(row.rest)\n"
-    }
-    if thread.frames.isEmpty { text += "(no frames)\n" }
-    text += "\n"
+    return rows
   }
 
-  private struct Row {
-    var number: String
-    var attributes: String
-    var rest: String
+  private func folded(_ rows: [Row]) -> [Row] {
+    // Nothing would be left of a stack that is all the runtime's.
+    guard foldsRuntimeFrames, rows.contains(where: { $0.isApplication == true }) else { return rows }
+    var result: [Row] = []
+    var rest = rows[...]
+    while let row = rest.first {
+      let run = rest.prefix { $0.isApplication == false && !$0.isOmission }
+      if run.count >= 2 {
+        result.append(Row(number: "...", rest: "(\(run.count) runtime frames)", isOmission: true))
+        rest = rest.dropFirst(run.count)
+      } else {
+        result.append(row)
+        rest = rest.dropFirst()
+      }
+    }
+    return result
+  }
+
+  private func shortened(_ rows: [Row]) -> [Row] {
+    guard let frameLimit, rows.count > frameLimit else { return rows }
+    let (first, last) = (rows.prefix((frameLimit + 1) / 2), rows.suffix(frameLimit / 2))
+    let between = Row(number: "...", rest: "(\(rows.count - first.count - last.count) frames not shown)")
+    return first + [between] + last
+  }
+
+  /// In the look of the Swift runtime's: `*  7| code`, and a mark below the column.
+  private func lines(of window: SourceReader.Window, column: Int?) -> String {
+    let last = window.firstLine + window.lines.count - 1
+    let width = String(last).count
+    var text = ""
+    for (index, line) in window.lines.enumerated() {
+      let number = window.firstLine + index
+      let isNamed = number == window.line
+      let head = (isNamed ? "    * " : "      ") + String(repeating: " ", count: width - String(number).count)
+      text += colored("\(head)\(number)|", .index) + " " + Self.visible(line) + "\n"
+      guard isNamed, let column, column > 0, column <= line.utf8.count + 1 else { continue }
+      let before = String(decoding: line.utf8.prefix(column - 1), as: UTF8.self)
+      let cells = Printable.width(of: Self.visible(before))
+      text += colored(String(repeating: " ", count: 6 + width) + "|", .index)
+      text += " " + String(repeating: " ", count: cells) + colored("^", .mark) + "\n"
+    }
+    return text
+  }
+
+  /// A line of source code with its tabs as spaces.
+  private static func visible(_ line: String) -> String {
+    guard line.utf8.contains(UInt8(ascii: "\t")) else { return Printable.line(line) }
+    var text = ""
+    for part in line.unicodeScalars.split(separator: "\t", omittingEmptySubsequences: false) {
+      if !text.isEmpty || part.startIndex != line.unicodeScalars.startIndex {
+        text += String(repeating: " ", count: 4 - Printable.width(of: text) % 4)
+      }
+      text += Printable.line(String(String.UnicodeScalarView(part)))
+    }
+    return text
   }
 
   private func attributes(of frame: CapturedFrame, inlined: Bool) -> String {
@@ -202,32 +304,32 @@ public struct TextReportWriter: Sendable {
   }
 
   private func place(of frame: Frame, _ captured: CapturedFrame, in report: CrashReport) -> String {
-    var line = captured.address.description
-    let image = captured.imageIndex.flatMap { report.images.indices.contains($0) ? report.images[$0] : nil }
-    let offset = image.map { Hex.prefixed((captured.imageOffset ?? $0.offset(of: captured.address)).rawValue) }
     let names = frame.symbolicated
+    // What a log gave no address for: 0 is none that has a name.
+    let hasAddress = captured.address.rawValue != 0 || names?.function == nil
+    var line = hasAddress ? colored(captured.address.description, .address) : "-"
+    let image = report.image(of: captured)
+    let offset = report.offset(of: captured).map { Hex.prefixed($0.rawValue) }
     if let function = (showsRawNames ? names?.rawFunction : nil) ?? names?.function {
-      line += " " + colored(Printable.line(function))
-      if let image { line += " in \(Printable.line(image.name))" }
+      line += " " + colored(Printable.line(function), .function)
+      if let image { line += " in " + colored(Printable.line(image.name), .image) }
       if let file = names?.file {
-        line += " at \(Printable.line(file))"
+        var place = Printable.line(file)
         // The compiler gives code that it made up the line 0.
         if let number = names?.line, number > 0 {
-          line += ":\(number)"
-          if let column = names?.column, column > 0 { line += ":\(column)" }
-          if names?.approximate == true { line += " (nearest line)" }
+          place += ":\(number)"
+          if let column = names?.column, column > 0 { place += ":\(column)" }
         }
+        line += " at " + colored(place, .place)
+        if names?.approximate == true, let number = names?.line, number > 0 { line += " (nearest line)" }
       } else if let offset {
         line += " (\(offset))"
       }
       return line
     }
-    if let image, let offset { line += " in \(Printable.line(image.name)) + \(offset)" }
-    switch names?.status {
-    case .noSymbols: line += " (no symbols)"
-    case .noImage: line += " (in no image)"
-    case .buildIDMismatch: line += " (build id mismatch)"
-    case .resolved, nil: if image == nil { line += " (in no image)" }
+    if let image { line += " in " + colored(Printable.line(image.name), .image) + (offset.map { " + \($0)" } ?? "") }
+    if let remark = names?.status.remark ?? (image == nil ? FrameStatus.noImage.remark : nil) {
+      line += " (\(remark))"
     }
     return line
   }
@@ -274,7 +376,21 @@ public struct TextReportWriter: Sendable {
   }
 
   private func bold(_ text: String) -> String { usesColor ? "\u{1b}[1m\(text)\u{1b}[0m" : text }
-  private func colored(_ text: String) -> String { usesColor ? "\u{1b}[36m\(text)\u{1b}[0m" : text }
+
+  /// The colors of the Swift runtime's logs.
+  private enum Ink: Int {
+    case index = 90
+    case address = 32
+    case attribute = 34
+    case function = 95
+    case place = 33
+    case image = 36
+    case mark = 91
+  }
+
+  private func colored(_ text: String, _ ink: Ink) -> String {
+    usesColor && !text.isEmpty ? "\u{1b}[\(ink.rawValue)m\(text)\u{1b}[0m" : text
+  }
 }
 
 extension String {

@@ -7,6 +7,9 @@ protocol ImageReader: AnyObject {
   var unreadableFiles: [DebugFileError] { get }
   var unreadableDirectories: [DebugFileError] { get }
 
+  /// Called several times a second while another process reads.
+  var whileWaiting: (() -> Void)? { get set }
+
   /// A file as an image that is loaded at 0.
   func image(ofFile path: FilePath) throws(DebugFileError) -> Image
 
@@ -15,6 +18,14 @@ protocol ImageReader: AnyObject {
 
   /// What the core of a process says of its end, as a `crash-report/1` document without names of functions.
   func report(ofCore path: FilePath) throws(DebugFileError) -> [UInt8]
+}
+
+extension ImageReader {
+  /// Who reads by itself does not wait.
+  var whileWaiting: (() -> Void)? {
+    get { nil }
+    set {}
+  }
 }
 
 /// What the files of one image say.

@@ -19,6 +19,11 @@ final class RememberingImageReader: ImageReader {
   var unreadableFiles: [DebugFileError] { search.hasGivenFiles ? reader.unreadableFiles : [] }
   var unreadableDirectories: [DebugFileError] { search.unreadableDirectories }
 
+  var whileWaiting: (() -> Void)? {
+    get { reader.whileWaiting }
+    set { reader.whileWaiting = newValue }
+  }
+
   func image(ofFile path: FilePath) throws(DebugFileError) -> Image { try reader.image(ofFile: path) }
 
   func report(ofCore path: FilePath) throws(DebugFileError) -> [UInt8] { try reader.report(ofCore: path) }

@@ -73,6 +73,12 @@ public final class Symbolicator {
     self.tables = tables
   }
 
+  /// Called several times a second while another process reads debug files or asks a server, for those who show that work
+  /// is going on; never by a symbolicator that reads them itself.
+  public var whileWaiting: (() -> Void)? {
+    didSet { reader.whileWaiting = whileWaiting }
+  }
+
   /// Files that the search was given and that can be read, with their build ids.
   public var givenFiles: [(path: String, buildID: BuildID?)] { reader.givenFiles }
 

@@ -57,11 +57,11 @@ extension Flag {
       return true
     },
     Flag(
-      name: "format", short: nil, value: .choice(Options.Format.allCases.map(\.rawValue)),
+      name: "format", short: nil, value: .choice(Options.Format.own.map(\.rawValue)),
       summary: "how results are written (default: text); JSON has all that is known, whatever other flags say",
       commands: [.addr]
     ) { options, value in
-      guard let format = Options.Format(rawValue: value.text) else { return false }
+      guard let format = Options.Format.own.first(where: { $0.rawValue == value.text }) else { return false }
       options.format = format
       return true
     },

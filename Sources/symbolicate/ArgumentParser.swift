@@ -85,7 +85,7 @@ enum ArgumentParser {
       let expected: String =
         switch flag.value {
         case .choice(let values): "one of " + values.joined(separator: ", ")
-        case .number: "a number above 0"
+        case .number(_, let range): range
         case .path: "a name that is not empty"
         case .none: "another value"
         }
@@ -99,11 +99,12 @@ enum ArgumentParser {
   /// - Parameter hasDirectory: an operand is a directory.
   static func check(_ options: Options, hasDirectory: Bool) throws(UsageError) {
     let mode = Options.Mode(options, hasDirectory: hasDirectory)
-    for flag in Flag.all {
+    for flag in Flag.all where flag.commands.contains(options.command) {
       guard let spelling = options.given[flag.name], let use = flag.use else { continue }
       if flag.name == "color", options.color != .always { continue }
-      guard mode != use else { continue }
-      throw UsageError(message: "\(spelling) has no effect on \(mode.rawValue); it is for \(use.rawValue)")
+      guard !use.contains(mode) else { continue }
+      let uses = use.map(\.rawValue).joined(separator: ", ")
+      throw UsageError(message: "\(spelling) has no effect on \(mode.rawValue); it is for \(uses)")
     }
   }
 

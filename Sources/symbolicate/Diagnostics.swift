@@ -8,6 +8,9 @@ final class Diagnostics {
   private var given: Set<String> = []
   private static let limit = 10_000
 
+  /// Off the screen before anything else is written there.
+  var progress: Progress?
+
   init(verbosity: Options.Verbosity) { self.verbosity = verbosity }
 
   /// Something that leaves nothing to show.
@@ -27,6 +30,7 @@ final class Diagnostics {
   }
 
   private func write(_ message: String) {
+    progress?.erase()
     let line = Array("symbolicate: \(Printable.line(message))\n".utf8)
     var written = 0
     while written < line.count {

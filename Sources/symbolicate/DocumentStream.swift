@@ -33,12 +33,12 @@ struct DocumentStream {
   /// - Parameter counts: of the summary.
   mutating func end(_ counts: KeyValuePairs<StaticString, Int>) throws(Output.Failure) {
     switch format {
-    case .text: break
     case .json: try array.end(output)
     case .ndjson:
       try add("symbolicate-summary/1") { writer in
         for (key, value) in counts { writer.member(key, value) }
       }
+    default: break
     }
   }
 }

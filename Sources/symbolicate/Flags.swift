@@ -13,8 +13,8 @@ struct Flag: Sendable {
   var summary: String
   /// The commands that take it.
   var commands: [Command]
-  /// The only output that it changes; nil where it always says something.
-  var use: Options.Mode?
+  /// The only outputs that it changes; nil where it always says something.
+  var use: [Options.Mode]?
   /// - Returns: false for a value that the flag does not take.
   var apply: @Sendable (inout Options, Argument) -> Bool
 
@@ -22,7 +22,8 @@ struct Flag: Sendable {
     case none
     /// A file's name, not empty; what it is called in the help.
     case path(String)
-    case number(String)
+    /// - Parameter range: what the message about another value says that it should be.
+    case number(String, range: String = "a number above 0")
     case choice([String])
 
     var isNone: Bool { if case .none = self { true } else { false } }
@@ -31,7 +32,7 @@ struct Flag: Sendable {
     var placeholder: String? {
       switch self {
       case .none: nil
-      case .path(let name), .number(let name): name
+      case .path(let name), .number(let name, _): name
       case .choice(let values): values.joined(separator: "|")
       }
     }
@@ -119,26 +120,51 @@ struct Flag: Sendable {
     },
     Flag(
       name: "format", short: "f", value: .choice(Options.Format.allCases.map(\.rawValue)),
-      summary: "how results are written (default: text)", commands: everywhere
+      summary: "how reports are written (default: text)", commands: [.symbolicate]
     ) { options, value in
       guard let format = Options.Format(rawValue: value.text) else { return false }
       options.format = format
       return true
     },
     Flag(
+      name: "format", short: "f", value: .choice(Options.Format.own.map(\.rawValue)),
+      summary: "how results are written (default: text)", commands: [.group] + debugFileCommands
+    ) { options, value in
+      guard let format = Options.Format.own.first(where: { $0.rawValue == value.text }) else { return false }
+      options.format = format
+      return true
+    },
+    Flag(
+      name: "pretty", short: nil, value: .none,
+      summary: "JSON over several lines (with --format json, swift-json and otlp)", commands: [.symbolicate],
+      use: [.json, .swiftJSON, .otlp]
+    ) { options, _ in
+      options.pretty = true
+      return true
+    },
+    Flag(
       name: "pretty", short: nil, value: .none, summary: "JSON over several lines (with --format json)",
-      commands: everywhere,
-      use: .json
+      commands: [.group] + debugFileCommands, use: [.json]
     ) {
       options, _ in
       options.pretty = true
       return true
     },
     Flag(
+      name: "output", short: "o", value: .path("FILE|DIR"),
+      summary:
+        "where reports go (default: standard output); a file is replaced when all is written, and kept if nothing was "
+        + "produced; in a directory that exists each report becomes a file",
+      commands: [.symbolicate]
+    ) {
+      $0.output = $1.path
+      return !$1.bytes.isEmpty
+    },
+    Flag(
       name: "output", short: "o", value: .path("FILE"),
       summary:
         "where results go (default: standard output); replaced when all is written, kept if nothing was produced",
-      commands: everywhereWithAddr
+      commands: [.group, .addr] + debugFileCommands
     ) {
       $0.output = $1.path
       return !$1.bytes.isEmpty
@@ -146,15 +172,44 @@ struct Flag: Sendable {
     Flag(
       name: "color", short: nil, value: .choice(Options.Color.allCases.map(\.rawValue)),
       summary: "colors of a report as text (default: auto, on a terminal unless NO_COLOR is set)", commands: both,
-      use: .report
+      use: [.report]
     ) { options, value in
       guard let color = Options.Color(rawValue: value.text) else { return false }
       options.color = color
       return true
     },
     Flag(
+      name: "context", short: "C", value: .number("N", range: "a number from 0 to 100"),
+      summary: "N lines of source code before and behind each place of the application (0: only its own line)",
+      commands: [.symbolicate], use: [.report, .markdown, .sentry]
+    ) { options, value in
+      guard let count = Int(value.text), 0...100 ~= count else { return false }
+      options.contextLines = count
+      return true
+    },
+    Flag(
+      name: "source-root", short: nil, value: .path("DIR"),
+      summary:
+        "where the sources are: the end of the compiler's path is looked for below DIR; may be repeated (implies "
+        + "--context 3)",
+      commands: [.symbolicate], use: [.report, .markdown, .sentry]
+    ) {
+      $0.sourceRoots.append($1.path)
+      return !$1.bytes.isEmpty
+    },
+    Flag(
+      name: "frames", short: nil, value: .choice(Options.Frames.allCases.map(\.rawValue)),
+      summary: "in a report as text all frames, or those of the application with the others folded (default: app on a "
+        + "terminal, otherwise all)",
+      commands: [.symbolicate], use: [.report]
+    ) { options, value in
+      guard let frames = Options.Frames(rawValue: value.text) else { return false }
+      options.frames = frames
+      return true
+    },
+    Flag(
       name: "threads", short: nil, value: .choice(Options.Threads.allCases.map(\.rawValue)),
-      summary: "which threads a report as text shows (default: crashed)", commands: [.symbolicate], use: .report
+      summary: "which threads a report as text shows (default: crashed)", commands: [.symbolicate], use: [.report]
     ) { options, value in
       guard let threads = Options.Threads(rawValue: value.text) else { return false }
       options.threads = threads
@@ -162,7 +217,7 @@ struct Flag: Sendable {
     },
     Flag(
       name: "no-inlines", short: nil, value: .none, summary: "leave inlined functions out of a report as text",
-      commands: [.symbolicate], use: .report
+      commands: [.symbolicate], use: [.report]
     ) {
       options, _ in
       options.inlines = false
@@ -170,7 +225,7 @@ struct Flag: Sendable {
     },
     Flag(
       name: "no-demangle", short: nil, value: .none, summary: "show linker names in a report as text",
-      commands: [.symbolicate], use: .report
+      commands: [.symbolicate], use: [.report]
     ) {
       options, _ in
       options.demangle = false
@@ -179,9 +234,22 @@ struct Flag: Sendable {
     Flag(
       name: "explain", short: nil, value: .none,
       summary: "below a report as text, how its stack hash and the blamed function were found",
-      commands: [.symbolicate], use: .report
+      commands: [.symbolicate], use: [.report]
     ) { options, _ in
       options.explain = true
+      return true
+    },
+    Flag(
+      name: "redact", short: nil, value: .none,
+      summary: "take personal data out of what reports say, whoever wrote them (default)", commands: both
+    ) { options, _ in
+      options.redacts = true
+      return true
+    },
+    Flag(
+      name: "no-redact", short: nil, value: .none, summary: "leave what reports say as it is", commands: both
+    ) { options, _ in
+      options.redacts = false
       return true
     },
     Flag(
@@ -225,6 +293,20 @@ struct Flag: Sendable {
     Flag(name: "version", short: nil, value: .none, summary: "show the version", commands: Command.allCases) {
       options, _ in
       options.showsVersion = true
+      return true
+    },
+    Flag(
+      name: "generate-completion-script", short: nil, value: .choice(Completion.Shell.allCases.map(\.rawValue)),
+      summary: "write the script by which a shell completes this command", commands: [.symbolicate]
+    ) { options, value in
+      guard let shell = Completion.Shell(rawValue: value.text) else { return false }
+      options.completionShell = shell
+      return true
+    },
+    Flag(
+      name: "generate-man", short: nil, value: .none, summary: "write the manual page", commands: [.symbolicate]
+    ) { options, _ in
+      options.writesManual = true
       return true
     },
   ]

@@ -15,7 +15,10 @@ struct GroupCommand {
   }
 
   mutating func run() throws(Output.Failure) -> ExitStatus {
-    let pipeline = ReportPipeline(options: options, for: .groups)
+    let progress = Progress(verbosity: options.verbosity)
+    (diagnostics.progress, output.progress) = (progress, progress)
+    defer { progress?.erase() }
+    let pipeline = ReportPipeline(options: options, for: .groups, progress: progress)
     var source = ReportSource(options: options, diagnostics: diagnostics, symbolicator: pipeline.symbolicator)
     var table = GroupTable()
     var totals = Totals()
@@ -23,6 +26,7 @@ struct GroupCommand {
     let before = pipeline.problemsBefore
     for problem in before { try problem.tell(diagnostics, options.format, output) }
     try source.forEach { report, place throws(Output.Failure) in
+      progress?.step(place)
       let processed = pipeline.process(report)
       totals.add(processed)
       for problem in processed.symbols.compactMap(\.problem) { diagnostics.errorOnce(problem) }
@@ -43,12 +47,6 @@ struct GroupCommand {
     let groups = table.groups()
     let shown = Array(groups.prefix(options.limit ?? groups.count))
     switch options.format {
-    case .text:
-      if totals.reports > 0 {
-        try output.write(GroupListing.text(of: groups, limit: options.limit, width: output.width))
-      } else if source.errorCount == 0 {
-        try output.write("No crashes.\n")
-      }
     case .json:
       var array = JSONArray(isAlwaysArray: true, pretty: options.pretty)
       for group in shown { try array.add(Self.json(group, pretty: options.pretty), to: output) }
@@ -56,6 +54,12 @@ struct GroupCommand {
     case .ndjson:
       for group in shown { try output.write(Self.json(group, pretty: false) + [UInt8(ascii: "\n")]) }
       try output.write(StreamLines.summary(totals, groups: groups.count))
+    default:
+      if totals.reports > 0 {
+        try output.write(GroupListing.text(of: groups, limit: options.limit, width: output.width))
+      } else if source.errorCount == 0 {
+        try output.write("No crashes.\n")
+      }
     }
     return totals.status(hasAnswer: totals.reports > 0 || source.errorCount == 0)
   }

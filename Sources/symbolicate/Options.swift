@@ -3,7 +3,16 @@ internal import Symbolication
 
 /// What the command line asks for.
 struct Options {
-  enum Format: String, CaseIterable { case text, json, ndjson }
+  enum Format: String, CaseIterable {
+    case text, json, ndjson
+    case swiftJSON = "swift-json"
+    case sentry, markdown, otlp, folded, markup
+
+    /// Those that every command has; the others are for reports.
+    static let own: [Format] = [.text, .json, .ndjson]
+  }
+  /// Which frames of a stack are shown; nil for what suits the output.
+  enum Frames: String, CaseIterable { case app, all }
   enum Color: String, CaseIterable { case auto, always, never }
   enum Threads: String, CaseIterable { case crashed, all }
   enum Verbosity: Comparable { case quiet, normal, verbose }
@@ -16,13 +25,27 @@ struct Options {
     case answer = "text"
     case json = "--format json"
     case ndjson = "--format ndjson"
+    case swiftJSON = "--format swift-json"
+    case sentry = "--format sentry"
+    case markdown = "--format markdown"
+    case otlp = "--format otlp"
+    case folded = "--format folded"
+    case markup = "--format markup"
 
     init(_ options: Options, hasDirectory: Bool) {
       switch options.format {
       case .json: self = .json
       case .ndjson: self = .ndjson
+      case .swiftJSON: self = .swiftJSON
+      case .sentry: self = .sentry
+      case .markdown: self = .markdown
+      case .otlp: self = .otlp
+      case .folded: self = .folded
+      case .markup: self = .markup
       case .text where options.command.readsELFFiles: self = .answer
-      case .text: self = options.command == .group ? .groups : hasDirectory ? .list : .report
+      case .text where options.command == .group: self = .groups
+      // In a directory each report is a file of its own, however many there are.
+      case .text: self = hasDirectory && !OutputFolder.isMeant(by: options) ? .list : .report
       }
     }
   }
@@ -42,6 +65,10 @@ struct Options {
   var output: FilePath?
   var color = Color.auto
   var threads = Threads.crashed
+  var frames: Frames?
+  var contextLines: Int?
+  var sourceRoots: [FilePath] = []
+  var redacts = true
   var inlines = true
   var demangle = true
   var explain = false
@@ -52,6 +79,8 @@ struct Options {
   var addr = AddrOptions()
   var showsHelp = false
   var showsVersion = false
+  var completionShell: Completion.Shell?
+  var writesManual = false
   /// The flags that were given and are for one mode only, by name: as they were spelled.
   var given: [String: String] = [:]
 }
@@ -98,9 +127,8 @@ enum Command: String, CaseIterable {
       """
       Reads crash records (*.crashrecord) and crash-report/1 JSON, one object or one a line; what a file is, its content
       says. A directory stands for every record and report below it, newest first, and is listed a line each with its
-      groups; '-' is standard input. Debug files are found by build id. What is for a report as text (--threads,
-      --no-inlines, --no-demangle, --explain, --color always) is refused with a directory, with --format json and with
-      --format ndjson.
+      groups; '-' is standard input. Debug files are found by build id. What is for a report as text (--threads, --frames,
+      --no-inlines, --no-demangle, --explain, --color always) is refused with a directory and with every other format.
       """
     case .group:
       """

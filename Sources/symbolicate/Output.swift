@@ -16,6 +16,8 @@ final class Output {
   private let paths: (final: FilePath, temporary: FilePath)?
   private var buffer: [UInt8] = []
   private static let bufferSize = 64 * 1024
+  /// Off the screen before anything is written to a terminal, which may be the same.
+  var progress: Progress?
 
   init(path: FilePath?) throws(Failure) {
     guard let path else {
@@ -81,6 +83,7 @@ final class Output {
   }
 
   private func writeAll(_ bytes: UnsafeRawBufferPointer) throws(Failure) {
+    if !bytes.isEmpty { progress?.erase() }
     var written = 0
     while written < bytes.count {
       let count = Glibc.write(descriptor, bytes.baseAddress?.advanced(by: written), bytes.count - written)

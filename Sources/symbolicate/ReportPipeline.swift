@@ -15,7 +15,8 @@ struct ProcessedReport {
 final class ReportPipeline {
   let symbolicator: Symbolicator
   private let hasher = StackHasher()
-  private let redactor = Redactor()
+  /// nil to leave what reports say as it is.
+  private let redactor: Redactor?
 
   private var given: GivenFiles
   private let purpose: Purpose
@@ -28,9 +29,12 @@ final class ReportPipeline {
     case groups
   }
 
-  init(options: Options, for purpose: Purpose = .reports) {
+  /// - Parameter progress: shown while debug files are read.
+  init(options: Options, for purpose: Purpose = .reports, progress: Progress? = nil) {
     self.purpose = purpose
     symbolicator = options.symbolicator(files: options.executables)
+    redactor = options.redacts ? Redactor() : nil
+    if let progress { symbolicator.whileWaiting = { progress.wait("reading debug files") } }
     let isGiven = !options.executables.isEmpty || !options.debugDirectories.isEmpty || options.sysroot != nil
     given = isGiven ? GivenFiles(symbolicator) : GivenFiles()
   }
@@ -45,8 +49,8 @@ final class ReportPipeline {
     given.note(original)
     // Whoever wrote it: what our own library wrote stays as it is.
     switch purpose {
-    case .reports: redactor.redact(&original)
-    case .groups: redactor.redactSummary(of: &original)
+    case .reports: redactor?.redact(&original)
+    case .groups: redactor?.redactSummary(of: &original)
     }
     // Changed in its place from here on: a copy of a report that both own would be made frame by frame.
     var result = symbolicator.symbolicate(original)

@@ -18,19 +18,28 @@ struct SymbolicateCommand {
     textWriter.showsAllThreads = options.threads == .all
     textWriter.showsInlined = options.inlines
     textWriter.showsRawNames = !options.demangle
-    textWriter.usesColor = Terminal.usesColor(options.color, output: output)
+    let isTerminal = output.isTerminal && !OutputFolder.isMeant(by: options)
+    textWriter.usesColor = Terminal.usesColor(options.color, isTerminal: isTerminal)
+    textWriter.foldsRuntimeFrames = options.frames.map { $0 == .app } ?? isTerminal
   }
 
   mutating func run() throws(Output.Failure) -> ExitStatus {
-    let pipeline = ReportPipeline(options: options)
+    let progress = Progress(verbosity: options.verbosity)
+    (diagnostics.progress, output.progress) = (progress, progress)
+    defer { progress?.erase() }
+    let pipeline = ReportPipeline(options: options, progress: progress)
     var source = ReportSource(options: options, diagnostics: diagnostics, symbolicator: pipeline.symbolicator)
     let hasDirectory = source.inputs.hasDirectory
-    let isList = hasDirectory && options.format == .text
     var array = JSONArray(isAlwaysArray: hasDirectory || source.inputs.files.count > 1, pretty: options.pretty)
     var groups = GroupTable()
     var totals = Totals()
     var writer = JSONWriter()
-    let (options, output, diagnostics, textWriter) = (options, output, diagnostics, textWriter)
+    let (options, output, diagnostics) = (options, output, diagnostics)
+    let folder =
+      OutputFolder.isMeant(by: options) ? options.output.map { OutputFolder($0, format: options.format) } : nil
+    let isList = hasDirectory && options.format == .text && folder == nil
+    let documents = ReportDocuments(options: options, textWriter: textWriter)
+    var stream = DocumentOutput(options: options, output: output, folder: folder)
     func show(_ report: CrashReport, _ place: String) throws(Output.Failure) {
       let processed = pipeline.process(report)
       totals.add(processed)
@@ -39,10 +48,7 @@ struct SymbolicateCommand {
         try output.write(Self.line(for: processed, place: place))
         if let member = GroupMember(processed.report, blame: processed.analysis.blame) { groups.add(member) }
         for problem in processed.symbols.compactMap(\.problem) { diagnostics.errorOnce(problem) }
-      case .text:
-        try output.write(textWriter.text(of: processed.report, symbols: processed.symbols))
-        if options.explain { try output.write(Explanation.text(of: processed.analysis)) }
-      case .json:
+      case .json where folder == nil:
         try array.add(processed.report.json(pretty: options.pretty), to: output)
         for problem in processed.symbols.compactMap(\.problem) { diagnostics.errorOnce(problem) }
       case .ndjson:
@@ -51,12 +57,18 @@ struct SymbolicateCommand {
         writer.newline()
         try writer.withBytes { bytes throws(Output.Failure) in try output.write(bytes) }
         for problem in processed.symbols.compactMap(\.problem) { diagnostics.errorOnce(problem) }
+      default:
+        try stream.add(documents.document(of: processed), of: processed.report, place: place, diagnostics)
+        for problem in documents.takeProblems() { diagnostics.errorOnce(problem) }
+        guard options.format != .text, options.format != .markdown else { break }
+        for problem in processed.symbols.compactMap(\.problem) { diagnostics.errorOnce(problem) }
       }
     }
     var latest = options.limit.map(LatestReports.init)
     let before = pipeline.problemsBefore
     for problem in before { try problem.tell(diagnostics, options.format, output) }
     try source.forEach { report, place throws(Output.Failure) in
+      progress?.step(place)
       if latest == nil { try show(report, place) } else { latest?.add(report, place: place) }
       return true
     } onError: { file, line, message throws(Output.Failure) in
@@ -65,7 +77,7 @@ struct SymbolicateCommand {
     for (report, place) in latest?.take() ?? [] { try show(report, place) }
     let after = pipeline.problemsAfter
     for problem in after { try problem.tell(diagnostics, options.format, output) }
-    totals.errors = source.errorCount + before.count + after.count
+    totals.errors = source.errorCount + before.count + after.count + stream.refusedCount
     totals.skipped = source.skippedCount
     switch options.format {
     case .text where isList:
@@ -74,9 +86,9 @@ struct SymbolicateCommand {
       } else if source.errorCount == 0 {
         try output.write("No crashes.\n")
       }
-    case .text: break
-    case .json: try array.end(output)
+    case .json where folder == nil: try array.end(output)
     case .ndjson: try output.write(StreamLines.summary(totals))
+    default: try stream.end(documents)
     }
     return totals.status(hasAnswer: totals.reports > 0 || source.errorCount == 0)
   }
@@ -130,14 +142,14 @@ struct Totals {
 
 /// Whether to use what only terminals understand.
 enum Terminal {
-  static func usesColor(_ color: Options.Color, output: Output) -> Bool {
+  static func usesColor(_ color: Options.Color, isTerminal: Bool) -> Bool {
     switch color {
     case .always: return true
     case .never: return false
     case .auto:
       if isSet("NO_COLOR") { return false }
       if isSet("CLICOLOR_FORCE") { return true }
-      return output.isTerminal && value("TERM") != "dumb"
+      return isTerminal && value("TERM") != "dumb"
     }
   }
 

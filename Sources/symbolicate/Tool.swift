@@ -1,9 +1,10 @@
+private import CrashFormats
 internal import CrashModel
 private import Glibc
 
 /// The program: parse, run, exit code.
 enum Tool {
-  static let version = "0.1.0"
+  static var version: String { Product.version }
 
   static func run() -> Never {
     // A closed pipe is an answer of `write`, not the end of the process: what is half done gets tidied up.
@@ -19,7 +20,9 @@ enum Tool {
     let diagnostics = Diagnostics(verbosity: options.verbosity)
     let output: Output
     do throws(Output.Failure) {
-      if options.showsHelp || options.showsVersion || options.command == .help {
+      if options.showsHelp || options.showsVersion || options.command == .help || options.writesManual
+        || options.completionShell != nil
+      {
         return try describe(options)
       }
       if let problem = problem(of: options) { return usage(problem) }
@@ -29,7 +32,8 @@ enum Tool {
       } catch {
         return usage(error.message)
       }
-      output = try Output(path: options.output)
+      // Where each report becomes a file, nothing goes to standard output.
+      output = try Output(path: OutputFolder.isMeant(by: options) ? nil : options.output)
     } catch {
       return failure(error, diagnostics)
     }
@@ -61,13 +65,20 @@ enum Tool {
   }
 
   private static func checkInputs(_ options: Options) throws(UsageError) {
-    try ArgumentParser.check(options, hasDirectory: options.operands.contains(where: Inputs.isDirectory))
+    let hasDirectory = options.operands.contains(where: Inputs.isDirectory)
+    try ArgumentParser.check(options, hasDirectory: hasDirectory)
+    if options.command == .symbolicate { try OutputFolder.check(options, hasDirectory: hasDirectory) }
   }
 
   private static func describe(_ options: Options) throws(Output.Failure) -> ExitStatus {
-    let output = try Output(path: nil)
+    let isDocument = options.writesManual || options.completionShell != nil
+    let output = try Output(path: isDocument ? options.output : nil)
     if options.showsVersion {
       try output.write("symbolicate \(version)\n")
+    } else if let shell = options.completionShell {
+      try output.write(Completion.script(for: shell))
+    } else if options.writesManual {
+      try output.write(ManualPage.text())
     } else if options.command == .help, !options.operands.isEmpty {
       let name = options.operands.map(\.description).joined(separator: " ")
       guard let command = Command(rawValue: name) else { return usage("no command '\(name)'") }

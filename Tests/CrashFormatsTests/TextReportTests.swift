@@ -92,6 +92,36 @@ struct TextReportTests {
     #expect(!text.contains("[inlined]"))
   }
 
+  @Test func runtimeFramesAreFolded() {
+    var report = sampleReport()
+    func frame(_ name: String, _ inApp: Bool?) -> Frame {
+      .symbolicated(
+        SymbolicatedFrame(
+          captured: CapturedFrame(kind: .programCounter, address: Address(rawValue: 1)), status: .resolved,
+          function: name,
+          inApp: inApp))
+    }
+    var writer = TextReportWriter()
+    writer.foldsRuntimeFrames = true
+    func numbers(_ frames: [Frame]) -> [String] {
+      report.threads[0].frames = frames
+      let lines = writer.text(of: report).split(separator: "\n", omittingEmptySubsequences: false)
+      return lines.drop { !$0.hasPrefix("Thread 0") }.dropFirst(2).prefix { !$0.isEmpty }
+        .map { $0.split(separator: " ").filter { !$0.hasPrefix("0x") }.prefix(3).joined(separator: " ") }
+    }
+    #expect(
+      numbers([frame("a", false), frame("b", false), frame("c", true), frame("d", false), frame("e", true)])
+        == ["... (2 runtime", "2 c", "3 d", "4 e"])
+    // Frames that were not kept are not the runtime's, nor is what nobody decided.
+    #expect(
+      numbers([frame("a", true), frame("b", false), .omitted(count: 3), frame("c", false), frame("d", nil)])
+        == ["0 a", "1 b", "... (3 frames", "5 c", "6 d"])
+    // Of a stack without the application's code nothing would be left.
+    #expect(numbers([frame("a", false), frame("b", false)]) == ["0 a", "1 b"])
+    writer.foldsRuntimeFrames = false
+    #expect(numbers([frame("a", false), frame("b", false), frame("c", true)]) == ["0 a", "1 b", "2 c"])
+  }
+
   @Test func tableFitsTheTerminal() {
     var table = TextTable(columns: [.init("N", isRightAligned: true), .init("NAME", minimumWidth: 4), .init("HASH")])
     table.add(["1", "日本語のなまえ", "ab"])

@@ -31,7 +31,9 @@ struct CommandLineTests {
       ([], "no input"), (["--fromat", "json", "x"], "did you mean --format?"),
       (["-f", "yaml", "x"], "one of text, json, ndjson"),
       (["-f"], "-f needs a value"), (["--limit", "0", "x"], "a number above 0"), (["-Z", "x"], "unknown option -Z"),
-      (["--pretty=1", "x"], "takes no value"), (["group", "--explain", "x"], "no option of 'group'"),
+      (["-C", "101", "x"], "a number from 0 to 100"), (["-f", "html", "x"], "one of text, json"),
+      (["--generate-completion-script", "tcsh"], "one of bash, zsh, fish"), (["--pretty=1", "x"], "takes no value"),
+      (["group", "--explain", "x"], "no option of 'group'"),
       (["help", "me"], "no command 'me'"), (["-o", "", "x"], "a name that is not empty"),
       (["--caf\u{e9}", "x"], "unknown option --caf\u{e9}"), (["-\u{e9}", "x"], "unknown option -\\xc3"),
     ] as [([String], String)])
@@ -48,6 +50,8 @@ struct CommandLineTests {
     (["--explain"], "a report as text"), (["--threads", "all"], "a report as text"),
     (["--threads=crashed"], "a report as text"), (["--no-inlines"], "a report as text"),
     (["--no-demangle"], "a report as text"), (["--color", "always"], "a report as text"),
+    (["--frames", "app"], "a report as text"), (["--context=2"], "a report as text"),
+    (["--source-root", "/"], "a report as text"),
     (["--pretty"], "--format json"),
   ])
   func flagsWithoutEffect(flag: [String], use: String) throws {

@@ -15,6 +15,11 @@ final class IsolatedImageReader: ImageReader {
     process = ReaderProcess(limits: limits, makeSearch: makeSearch)
   }
 
+  var whileWaiting: (() -> Void)? {
+    get { process.whileWaiting }
+    set { process.whileWaiting = newValue }
+  }
+
   var givenFiles: [(path: String, buildID: BuildID?)] { given.files.map { ($0.path, $0.buildID) } }
   var unreadableFiles: [DebugFileError] { given.unreadableFiles }
   var unreadableDirectories: [DebugFileError] { given.unreadableDirectories }

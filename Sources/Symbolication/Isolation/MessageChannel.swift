@@ -54,18 +54,23 @@ final class MessageChannel {
 
   /// - Parameters:
   ///   - interval: in seconds; 0 for ever.
+  ///   - whileWaiting: called several times a second as long as nothing comes.
   ///   - isWorthWaiting: asked each time when nothing came for so long.
-  func receive(interval: Int = 0, isWorthWaiting: () -> Bool = { true }) throws(Failure) -> [UInt8] {
-    let header = try receive(8, interval, isWorthWaiting)
+  func receive(
+    interval: Int = 0, whileWaiting: (() -> Void)? = nil, isWorthWaiting: () -> Bool = { true }
+  ) throws(Failure) -> [UInt8] {
+    let header = try receive(8, interval, whileWaiting, isWorthWaiting)
     let length = header.reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
     guard length <= UInt64(Self.maximumSize) else { throw .malformed }
-    return try receive(Int(length), interval, isWorthWaiting)
+    return try receive(Int(length), interval, whileWaiting, isWorthWaiting)
   }
 
-  private func receive(_ size: Int, _ interval: Int, _ isWorthWaiting: () -> Bool) throws(Failure) -> [UInt8] {
+  private func receive(
+    _ size: Int, _ interval: Int, _ whileWaiting: (() -> Void)?, _ isWorthWaiting: () -> Bool
+  ) throws(Failure) -> [UInt8] {
     var bytes: [UInt8] = []
     while bytes.count < size {
-      if interval > 0 { try wait(interval, isWorthWaiting) }
+      if interval > 0 { try wait(interval, whileWaiting, isWorthWaiting) }
       let start = bytes.count
       let wanted = min(size - start, Self.chunkSize)
       bytes += repeatElement(0, count: wanted)
@@ -76,12 +81,22 @@ final class MessageChannel {
     return bytes
   }
 
-  private func wait(_ interval: Int, _ isWorthWaiting: () -> Bool) throws(Failure) {
+  private func wait(_ interval: Int, _ whileWaiting: (() -> Void)?, _ isWorthWaiting: () -> Bool) throws(Failure) {
+    let milliseconds = interval.multipliedReportingOverflow(by: 1_000).partialValue
+    let slice = whileWaiting == nil ? milliseconds : min(milliseconds, 200)
+    var waited = 0
     while true {
       var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-      let count = poll(&entry, 1, CInt(clamping: interval &* 1_000))
+      let count = poll(&entry, 1, CInt(clamping: slice))
       if count > 0 { return }
-      if count == 0, !isWorthWaiting() { throw .gaveUp }
+      if count == 0 {
+        whileWaiting?()
+        waited &+= slice
+        if waited >= milliseconds {
+          waited = 0
+          if !isWorthWaiting() { throw .gaveUp }
+        }
+      }
       if count < 0, errno != EINTR { throw .closed }
     }
   }

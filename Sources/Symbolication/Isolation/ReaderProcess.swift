@@ -33,6 +33,9 @@ final class ReaderProcess {
     }
   }
 
+  /// Called while an answer is waited for, in the process that waits.
+  var whileWaiting: (() -> Void)?
+
   init(limits: ReaderLimits, makeSearch: @escaping () -> DebugFileSearch) {
     self.limits = limits
     self.makeSearch = makeSearch
@@ -47,7 +50,7 @@ final class ReaderProcess {
     do throws(MessageChannel.Failure) {
       try channel.send(request.bytes)
       var watcher = IdleWatcher(process: process, limit: limits.silence)
-      message = try channel.receive(interval: IdleWatcher.interval) { watcher.isAtWork() }
+      message = try channel.receive(interval: IdleWatcher.interval, whileWaiting: whileWaiting) { watcher.isAtWork() }
     } catch {
       throw bury(because: error)
     }
