@@ -204,8 +204,12 @@ public struct TextReportWriter: Sendable {
   private func place(of frame: Frame, _ captured: CapturedFrame, in report: CrashReport) -> String {
     var line = captured.address.description
     let image = captured.imageIndex.flatMap { report.images.indices.contains($0) ? report.images[$0] : nil }
-    let offset = image.map { Hex.prefixed((captured.imageOffset ?? $0.offset(of: captured.address)).rawValue) }
+    let offset = image.flatMap {
+      $0.isPlaced ? Hex.prefixed((captured.imageOffset ?? $0.offset(of: captured.address)).rawValue) : nil
+    }
     let names = frame.symbolicated
+    // What a log gave no address for: 0 is none that has a name.
+    if captured.address.rawValue == 0, names?.function != nil { line = "-" }
     if let function = (showsRawNames ? names?.rawFunction : nil) ?? names?.function {
       line += " " + colored(Printable.line(function))
       if let image { line += " in \(Printable.line(image.name))" }

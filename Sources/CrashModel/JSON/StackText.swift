@@ -37,6 +37,7 @@ extension CrashReport {
   private func place(of frame: CapturedFrame) -> String {
     guard let index = frame.imageIndex, images.indices.contains(index) else { return "(in no image)" }
     let image = images[index]
+    guard image.isPlaced else { return image.name }
     let offset = frame.imageOffset ?? image.offset(of: frame.address)
     return "\(image.name)+\(Hex.prefixed(offset.rawValue))"
   }

@@ -145,6 +145,10 @@ struct FrameClassifier {
 
   private func classifyC(_ frame: SymbolicatedFrame, raw: String, function: String) -> FrameClass {
     let name = names.parts(rawFunction: raw, function: function).canonical
+    // The standard library's generics, made for the program's types, in a log that gives no linker names.
+    if frame.rawFunction == nil, frame.inlined, frame.file == "<compiler-generated>" {
+      return FrameClass(kind: .runtime, name: name, rule: "code that the compiler made up")
+    }
     if let index = frame.captured.imageIndex, images.indices.contains(index), images[index].isSystem {
       return FrameClass(kind: .runtime, name: name, rule: "image \(images[index].name) of the system")
     }
