@@ -185,6 +185,14 @@ struct Flag: Sendable {
       return true
     },
     Flag(
+      name: "filter", short: nil, value: .none,
+      summary: "pass the log on standard input on, line by line, with names where its frames have none",
+      commands: [.symbolicate]
+    ) { options, _ in
+      options.isFilter = true
+      return true
+    },
+    Flag(
       name: "limit", short: nil, value: .number("N"),
       summary: "at most N reports, the latest of all inputs; with 'group', at most N groups",
       commands: both

@@ -53,7 +53,7 @@ final class ReportPipeline {
 
   /// A log of addresses that lists no images: its frames had names to be found, and nothing to find them by.
   private static func lacksImages(_ report: CrashReport) -> Bool {
-    guard !report.images.contains(where: \.isPlaced) else { return false }
+    guard UnplacedImages.isNoted(in: report) else { return false }
     return report.threads.contains { thread in
       thread.frames.contains { frame in
         frame.captured.map { $0.address.rawValue != 0 } ?? false && frame.symbolicated?.function == nil

@@ -6,6 +6,8 @@ internal import CrashModel
 /// a reader of its own. Memory is bounded: so many crashes are read at once, and of each so many frames are kept.
 final class LogReader {
   private struct Session {
+    /// Counts from 0.
+    var number: Int
     var key: [UInt8]
     var prefix: UnknownPrefix?
     var reader: any TraceReader
@@ -48,8 +50,16 @@ final class LogReader {
   private var sessions: [Session] = []
   private var messages: [Message] = []
   private var partials: [[UInt8]: [UInt8]] = [:]
+  /// That were put into `partials` since it was empty: at least what is in it.
+  private var partialBytes = 0
   private var identifiers: [String: Int] = [:]
   private let json: JSONContentReader
+  private var sessionCount = 0
+  /// Of the line that was read last, for whoever follows the log.
+  private(set) var lastTaken: LogFollower.Line?
+  /// The crashes that ended since they were last taken.
+  private(set) var ended: [LogFollower.Ended] = []
+  private let isFollowed: Bool
   /// What was found and not yet taken.
   private var found: [InputReader.Event] = []
 
@@ -63,9 +73,20 @@ final class LogReader {
   /// Longer lines are none of a crash, unless they are JSON.
   private static let lineLimit = 64 * 1024
   private static let partialLimit = 16 * 1024 * 1024
+  /// Of all streams together.
+  private static let partialsLimit = 64 * 1024 * 1024
   private static let depthLimit = 3
 
-  init(json: JSONContentReader) { self.json = json }
+  /// - Parameter isFollowed: it is told which line belongs to which crash.
+  init(json: JSONContentReader, isFollowed: Bool = false) {
+    self.json = json
+    self.isFollowed = isFollowed
+  }
+
+  func takeEnded() -> [LogFollower.Ended] {
+    defer { ended.removeAll() }
+    return ended
+  }
 
   /// No crash is being read: lines in which nothing begins may be left out.
   var isIdle: Bool { sessions.isEmpty && partials.isEmpty }
@@ -80,6 +101,7 @@ final class LogReader {
 
   /// - Parameter number: of the line, from 1; growing.
   func read(_ bytes: UnsafeRawBufferPointer, number: Int) {
+    lastTaken = nil
     read(Array(bytes)[...], from: Origin(line: number))
     // What waits for a stream that has gone quiet.
     for index in sessions.indices.reversed() where number - sessions[index].lastLine > Self.sessionReach {
@@ -119,7 +141,13 @@ final class LogReader {
   private func join(_ text: ArraySlice<UInt8>, isPartial: Bool, from origin: Origin) {
     let key = origin.key
     if isPartial {
-      if partials[key] == nil, partials.count >= Self.sessionLimit { partials.removeAll() }
+      if partials.isEmpty { partialBytes = 0 }
+      partialBytes += text.count
+      // Pieces whose ends do not come.
+      if partials[key] == nil, partials.count >= Self.sessionLimit || partialBytes > Self.partialsLimit {
+        partials.removeAll()
+        partialBytes = text.count
+      }
       if partials[key, default: []].count + text.count <= Self.partialLimit {
         partials[key, default: []] += text
       } else {
@@ -156,12 +184,16 @@ final class LogReader {
       } else {
         line = text
       }
-      switch sessions[index].reader.read(Self.lastPart(of: line)) {
+      let frameCount = sessions[index].reader.draft.frameCount
+      let verdict = sessions[index].reader.read(Self.lastPart(of: line))
+      switch verdict {
       case .taken:
+        follow(sessions[index], since: frameCount)
         sessions[index].foreignLines = 0
         sessions[index].lastLine = origin.line
         return true
       case .last:
+        follow(sessions[index], since: frameCount)
         end(at: index)
         return true
       case .behind:
@@ -173,6 +205,14 @@ final class LogReader {
       }
     }
     return false
+  }
+
+  private func follow(_ session: Session, since frameCount: Int) {
+    guard isFollowed else { return }
+    let reader = session.reader
+    lastTaken = LogFollower.Line(
+      crash: session.number, waits: type(of: reader).listsImagesLast && reader.draft.hasNamelessFrames,
+      frame: reader.draft.frameCount > frameCount ? reader.draft.lastFrame : nil)
   }
 
   /// Behind a carriage return, what was before it is written over.
@@ -225,13 +265,18 @@ final class LogReader {
     }
     sessions.append(
       Session(
-        key: origin.key, prefix: origin.prefix, reader: reader, firstLine: origin.line, lastLine: origin.line,
+        number: sessionCount, key: origin.key, prefix: origin.prefix, reader: reader, firstLine: origin.line,
+        lastLine: origin.line,
         message: takeMessage(from: origin), timestamp: origin.timestamp))
+    sessionCount += 1
+    if let session = sessions.last { follow(session, since: 0) }
   }
 
   private func end(at index: Int) {
     var session = sessions.remove(at: index)
-    guard var report = session.reader.finish() else { return }
+    let finished = session.reader.finish()
+    if isFollowed { ended.append(LogFollower.Ended(crash: session.number, report: finished)) }
+    guard var report = finished else { return }
     if report.message == nil { report.message = session.message }
     if report.timestamp == nil { report.timestamp = session.timestamp }
     emit(report, line: session.firstLine)
@@ -317,6 +362,7 @@ final class LogReader {
     }
     if let index {
       let session = sessions.remove(at: index)
+      if isFollowed { ended.append(LogFollower.Ended(crash: session.number, report: nil)) }
       line = session.firstLine
       if report.message == nil { report.message = session.message }
       if let signal = (session.reader as? SwiftTextLog)?.signal, report.signal?.number != signal {

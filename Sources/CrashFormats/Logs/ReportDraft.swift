@@ -1,5 +1,5 @@
 private import CCrashFormat
-internal import CrashModel
+package import CrashModel
 
 /// A report that grows while a log is read.
 ///
@@ -9,8 +9,12 @@ struct ReportDraft {
   /// What the frames say of images that the log does not list, by name.
   private var imageIndices: [String: Int] = [:]
   private var hasPlacedImages = false
-  private var frameCount = 0
+  private(set) var frameCount = 0
   private var isCut = false
+  /// A frame without a name was read.
+  private(set) var hasNamelessFrames = false
+  /// Of names and paths.
+  private var textBytes = 0
   private var hasAddresses = false
   private var hasNamesWithoutAddress = false
 
@@ -18,6 +22,8 @@ struct ReportDraft {
   static let threadLimit = 16_384
   static let imageLimit = 16_384
   private static let noteLimit = 16
+  /// Of all names and paths of a crash, in bytes: three times what the deepest stack that is kept needs.
+  private static let textLimit = 16 * 1024 * 1024
 
   /// Begins another thread; what follows belongs to it.
   mutating func beginThread(name: String? = nil, id: UInt32? = nil, crashed: Bool = false) {
@@ -38,16 +44,32 @@ struct ReportDraft {
 
   /// - Parameter hasAddress: the log gives one; 0 stands for it where it does not.
   mutating func add(_ frame: SymbolicatedFrame, hasAddress: Bool = true) {
-    guard frameCount < Self.frameLimit else {
+    let size = [frame.function, frame.rawFunction, frame.file].reduce(0) { $0 + ($1?.utf8.count ?? 0) }
+    guard frameCount < Self.frameLimit, hasRoom(for: size) else {
       isCut = true
       return
     }
     frameCount += 1
+    if frame.function == nil { hasNamelessFrames = true }
     if hasAddress { hasAddresses = true } else { hasNamesWithoutAddress = true }
     // A frame without a name is what was captured, and not one for which no name was found.
     withThread {
       $0.frames.append(frame.function == nil && frame.file == nil ? .captured(frame.captured) : .symbolicated(frame))
     }
+  }
+
+  /// The frame that was read last, alone, where it has no name and says in which image it lies and where in it.
+  var lastFrame: CrashReport? {
+    guard let frame = report.threads.last?.frames.last, frame.symbolicated?.function == nil,
+      var captured = frame.captured,
+      let index = captured.imageIndex, report.images[index].isPlaced
+    else { return nil }
+    var alone = CrashReport(id: "")
+    alone.images = [report.images[index]]
+    captured.imageIndex = 0
+    alone.threads = [ThreadInfo(crashed: true, frames: [.captured(captured)])]
+    alone.crashedThreadIndex = 0
+    return alone
   }
 
   /// Goes over the frames of the last thread once more.
@@ -56,11 +78,23 @@ struct ReportDraft {
     change(&report.threads[last].frames)
   }
 
+  private mutating func hasRoom(for size: Int) -> Bool {
+    textBytes += size
+    return textBytes <= Self.textLimit
+  }
+
   /// A gap of so many frames.
-  mutating func addOmitted(_ count: UInt64) { withThread { $0.frames.append(.omitted(count: count)) } }
+  mutating func addOmitted(_ count: UInt64) {
+    guard frameCount < Self.frameLimit else {
+      isCut = true
+      return
+    }
+    frameCount += 1
+    withThread { $0.frames.append(.omitted(count: count)) }
+  }
 
   mutating func add(_ image: Image) {
-    guard report.images.count < Self.imageLimit else {
+    guard report.images.count < Self.imageLimit, hasRoom(for: image.path.utf8.count) else {
       isCut = true
       return
     }
@@ -71,7 +105,7 @@ struct ReportDraft {
   /// An image of which only the name or the path is known; the same for every frame in it.
   mutating func image(named name: String) -> Int? {
     if let index = imageIndices[name] { return index }
-    guard report.images.count < Self.imageLimit else {
+    guard report.images.count < Self.imageLimit, hasRoom(for: name.utf8.count) else {
       isCut = true
       return nil
     }
@@ -98,7 +132,7 @@ struct ReportDraft {
     if let known = imageIndices[key] {
       index = known
     } else {
-      guard report.images.count < Self.imageLimit else {
+      guard report.images.count < Self.imageLimit, hasRoom(for: path.utf8.count) else {
         isCut = true
         return nil
       }
@@ -149,7 +183,7 @@ struct ReportDraft {
       draft.note("the \(format) gives no addresses: names are those that it has, and cannot be looked up")
     } else if draft.hasAddresses, !draft.report.images.contains(where: \.isPlaced) {
       draft.note(
-        "the \(format) does not say where images were loaded, so that its addresses cannot be looked up"
+        "the \(format) \(UnplacedImages.words), so that its addresses cannot be looked up"
           + (advice.map { "; \($0)" } ?? ""))
     }
     draft.nameExecutable()
@@ -253,6 +287,16 @@ struct ReportDraft {
     bytes.withUnsafeBytes { crash_sha256($0.baseAddress, $0.count, &digest) }
     let milliseconds = (report.timestamp?.rawValue ?? 0) / 1_000_000
     return UUIDText.string(UUIDText.version7(milliseconds: milliseconds, entropy: Array(digest.prefix(16))))
+  }
+}
+
+/// What is said of a log that has addresses and no images.
+package enum UnplacedImages {
+  static let words = "does not say where images were loaded"
+
+  /// Frames of the report had names to be found, and the log nothing to find them by.
+  package static func isNoted(in report: CrashReport) -> Bool {
+    report.notes.contains { $0.utf8.count < 512 && $0.contains(words) }
   }
 }
 

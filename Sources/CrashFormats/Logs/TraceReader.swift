@@ -10,6 +10,12 @@ protocol TraceReader: Sendable {
   /// Lines of other making after which the crash counts as ended.
   static var patience: Int { get }
 
+  /// What was read so far.
+  var draft: ReportDraft { get }
+
+  /// Its frames lie in images that it lists only behind them.
+  static var listsImagesLast: Bool { get }
+
   /// - Returns: nil for a line that no crash in this format begins with.
   init?(beginning line: ArraySlice<UInt8>)
 
@@ -17,6 +23,10 @@ protocol TraceReader: Sendable {
 
   /// What was read; nil where it came to nothing: the beginning looked like one, and no frame followed.
   mutating func finish() -> CrashReport?
+}
+
+extension TraceReader {
+  static var listsImagesLast: Bool { false }
 }
 
 /// What a reader says of a line.

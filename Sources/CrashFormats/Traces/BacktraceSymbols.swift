@@ -6,7 +6,7 @@ struct BacktraceSymbols: TraceReader {
   static let name = "backtrace_symbols lines"
   static let patience = 3
 
-  private var draft = ReportDraft()
+  private(set) var draft = ReportDraft()
   private var count = 0
 
   init?(beginning line: ArraySlice<UInt8>) {

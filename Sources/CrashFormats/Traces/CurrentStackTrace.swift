@@ -11,7 +11,7 @@ struct CurrentStackTrace: TraceReader {
   static let name = "stack trace of the Swift runtime"
   static let patience = 8
 
-  private var draft = ReportDraft()
+  private(set) var draft = ReportDraft()
   private var nextIndex: UInt64 = 0
 
   init?(beginning line: ArraySlice<UInt8>) {

@@ -5,7 +5,7 @@ struct GDBBacktrace: TraceReader {
   static let name = "gdb backtrace"
   static let patience = 60
 
-  private var draft = ReportDraft()
+  private(set) var draft = ReportDraft()
   private var nextIndex: UInt64 = 0
   private var isBehindSignal = false
   /// gdb's own numbers of the threads; nil for the one that no heading stands before.

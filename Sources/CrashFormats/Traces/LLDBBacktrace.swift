@@ -11,7 +11,7 @@ struct LLDBBacktrace: TraceReader {
   static let name = "lldb backtrace"
   static let patience = 40
 
-  private var draft = ReportDraft()
+  private(set) var draft = ReportDraft()
   private var nextIndex: UInt64 = 0
   /// Functions that were inlined into the next frame share its address.
   private var frames: [SymbolicatedFrame] = []

@@ -13,7 +13,7 @@ struct SanitizerReport: TraceReader {
   static let name = "sanitizer report"
   static let patience = 40
 
-  private var draft = ReportDraft()
+  private(set) var draft = ReportDraft()
   private var nextIndex: UInt64 = 0
   /// The last line that was no frame: what the next stack is about.
   private var heading: String?

@@ -10,7 +10,7 @@ struct SwiftServerBacktrace: TraceReader {
   static let name = "backtrace of swift-backtrace"
   static let patience = 4
 
-  private var draft = ReportDraft()
+  private(set) var draft = ReportDraft()
   private var frames: [SymbolicatedFrame] = []
 
   init?(beginning line: ArraySlice<UInt8>) {

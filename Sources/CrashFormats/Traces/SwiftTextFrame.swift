@@ -100,13 +100,12 @@ struct SwiftTextFrame {
   /// The last ` + 47` or ` - 8` that ends the name or that ` in ` follows.
   private static func offset(in name: ArraySlice<UInt8>) -> (end: Int, behind: ArraySlice<UInt8>)? {
     var end = name.endIndex
-    while let sign = max(name[..<end].lastIndex(of: " + ") ?? -1, name[..<end].lastIndex(of: " - ") ?? -1) as Int?,
-      sign >= 0
-    {
+    // Operators have such signs in their names, but few.
+    for _ in 0..<8 {
+      let signs = [name[..<end].lastIndex(of: " + "), name[..<end].lastIndex(of: " - ")].compactMap { $0 }
+      guard let sign = signs.max() else { return nil }
       var scanner = LineScanner(name[(sign + 3)...])
       if scanner.decimal() != nil, scanner.isAtEnd || scanner.starts(with: " in ") { return (sign, scanner.rest) }
-      end = sign + 2
-      guard end > name.startIndex, sign < end else { return nil }
       end = sign
     }
     return nil

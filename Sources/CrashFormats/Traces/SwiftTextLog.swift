@@ -5,8 +5,9 @@ struct SwiftTextLog: TraceReader {
   static let name = "Swift crash log"
   /// Its parts are written one after the other by one process; what stands between them is other threads' output.
   static let patience = 500
+  static let listsImagesLast = true
 
-  private var draft = ReportDraft()
+  private(set) var draft = ReportDraft()
   /// Of the line before the crash, which is all there is of it in some logs.
   private(set) var signal: Int32?
   private var hasCrashLine = false

@@ -15,7 +15,7 @@ struct SymbolizerMarkup: TraceReader {
     var virtual: UInt64 = 0
   }
 
-  private var draft = ReportDraft()
+  private(set) var draft = ReportDraft()
   private var modules: [UInt64: Module] = [:]
 
   init?(beginning line: ArraySlice<UInt8>) {

@@ -12,7 +12,7 @@ struct SystemdStackTrace: TraceReader {
   static let name = "stack trace of systemd-coredump"
   static let patience = 6
 
-  private var draft = ReportDraft()
+  private(set) var draft = ReportDraft()
   private var process = ProcessInfo()
   private var buildIDs: [String: BuildID] = [:]
   private var nextIndex: UInt64 = 0
