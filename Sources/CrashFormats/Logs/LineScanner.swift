@@ -1,4 +1,5 @@
 internal import CrashModel
+private import Glibc
 
 /// Takes one line of text apart, front to back. Bytes and not characters: a log may hold anything, and what the formats
 /// consist of is ASCII.
@@ -82,8 +83,11 @@ extension ArraySlice<UInt8> {
   var string: String { String(decoding: self, as: UTF8.self) }
 
   func starts(with text: StaticString) -> Bool {
-    guard count >= text.utf8CodeUnitCount else { return false }
-    return text.withUTF8Buffer { literal in zip(literal, self).allSatisfy(==) }
+    let length = text.utf8CodeUnitCount
+    guard count >= length else { return false }
+    return withUnsafeBytes { bytes in
+      bytes.baseAddress.map { memcmp($0, text.utf8Start, length) == 0 } ?? (length == 0)
+    }
   }
 
   func ends(with text: StaticString) -> Bool {

@@ -184,16 +184,16 @@ final class LogReader {
       } else {
         line = text
       }
-      let frameCount = sessions[index].reader.draft.frameCount
+      let frameCount = isFollowed ? sessions[index].reader.draft.frameCount : 0
       let verdict = sessions[index].reader.read(Self.lastPart(of: line))
       switch verdict {
       case .taken:
-        follow(sessions[index], since: frameCount)
+        if isFollowed { follow(sessions[index], since: frameCount) }
         sessions[index].foreignLines = 0
         sessions[index].lastLine = origin.line
         return true
       case .last:
-        follow(sessions[index], since: frameCount)
+        if isFollowed { follow(sessions[index], since: frameCount) }
         end(at: index)
         return true
       case .behind:
