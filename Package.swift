@@ -44,7 +44,10 @@ let package = Package(
     // libsimdjson-dev (apt), simdjson-devel (yum). No system library target: SwiftPM warns at every build about the
     // `-D` in its pkg-config file, and the header and the library lie where compilers look.
     .target(name: "CJSONReader", linkerSettings: [.linkedLibrary("simdjson")]),
-    .target(name: "CrashFormats", dependencies: ["CJSONReader", "CrashModel"], swiftSettings: swiftSettings),
+    .target(name: "CLogScan", cSettings: cSettings),
+    .target(
+      name: "CrashFormats", dependencies: ["CCrashFormat", "CJSONReader", "CLogScan", "CrashModel"],
+      swiftSettings: swiftSettings),
     .target(name: "CrashGrouping", dependencies: ["CrashModel"], swiftSettings: swiftSettings),
     .executableTarget(
       name: "symbolicate", dependencies: ["CrashFormats", "CrashGrouping", "CrashModel", "Symbolication"],

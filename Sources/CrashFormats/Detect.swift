@@ -1,10 +1,13 @@
+private import CLogScan
 internal import CrashModel
 
 /// What a file is, by its first bytes; names and suffixes are not trusted.
 enum InputFormat {
   case record
-  /// One or more JSON objects.
+  /// One or more JSON objects, of which at least the first is one of a report's making or goes over several lines.
   case json
+  /// Lines of text, in any of which a crash may begin.
+  case log
 
   /// - Parameters:
   ///   - prefix: the first bytes.
@@ -27,19 +30,65 @@ enum InputFormat {
         .unknownFormat,
         "not a crash file that symbolicate knows: nothing but white space in the first \(prefix.count) bytes")
     }
-    guard prefix[start] == UInt8(ascii: "{") || Self.hasReportBehind(prefix, from: start) else {
-      throw InputError(
-        .unknownFormat,
-        "not a crash file that symbolicate knows: found \(Self.describe(prefix, from: start)); "
-          + "it reads crash records (*.crashrecord) and crash-report/1 JSON")
+    if prefix[start] == UInt8(ascii: "{") {
+      self = Self.isLogLine(prefix[start...]) ? .log : .json
+      return
     }
-    self = .json
+    if Self.hasReportBehind(prefix, from: start) {
+      self = .json
+      return
+    }
+    guard Self.mayBeLog(prefix, from: start) else {
+      throw InputError(.unknownFormat, Self.refusal(of: prefix, from: start))
+    }
+    self = .log
+  }
+
+  /// What is read, for whoever gave something else.
+  static let known =
+    "it reads crash records (*.crashrecord), crash-report/1 JSON, crash logs of the Swift runtime (text and JSON), "
+    + "backtraces of gdb, lldb, systemd-coredump and sanitizers, and Sentry events, alone or in a log"
+
+  /// Why a file in which nothing was found is refused.
+  static func refusal(of prefix: UnsafeRawBufferPointer, from start: Int) -> String {
+    "not a crash file that symbolicate knows: found \(describe(prefix, from: start)); \(known)"
   }
 
   /// A log that was cut or rotated begins in the middle of a line; the lines behind it are what they were.
   private static func hasReportBehind(_ prefix: UnsafeRawBufferPointer, from start: Int) -> Bool {
     guard prefix[start] != UInt8(ascii: "["), !prefix.contains(0), hasMark(prefix) else { return false }
     return zip(prefix, prefix.dropFirst()).contains { $0 == UInt8(ascii: "\n") && $1 == UInt8(ascii: "{") }
+  }
+
+  /// A whole object on the first line that is no report: the line of a logger, as all others will be.
+  private static func isLogLine(_ text: Slice<UnsafeRawBufferPointer>) -> Bool {
+    guard let end = text.firstIndex(of: UInt8(ascii: "\n")) else { return false }
+    let line = text[..<end]
+    return line.last { $0 > 0x20 } == UInt8(ascii: "}") && line.count > 2
+      && !hasMark(UnsafeRawBufferPointer(rebasing: line))
+  }
+
+  /// Text, or enough of it: what was written into a log by mistake does not make it unreadable, nor do the zeros in front
+  /// of one that was cut while it was open.
+  private static func mayBeLog(_ prefix: UnsafeRawBufferPointer, from start: Int) -> Bool {
+    if known(prefix, from: start) != nil { return false }
+    var others = 0
+    var zeros = 0
+    for byte in prefix[start...] {
+      if byte == 0 {
+        zeros += 1
+      } else if byte < 0x20, ![0x09, 0x0A, 0x0D, 0x1B, 0x08, 0x0C].contains(byte) {
+        others += 1
+      }
+    }
+    let rest = prefix.count - start - zeros
+    return rest > 0 && others * 8 < rest && (zeros * 8 < rest || prefix[start] == 0 && rest * 64 > zeros)
+  }
+
+  /// Something that a crash of another making begins with.
+  static func hasBeginning(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    guard let start = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return false }
+    return CLogScan_find(start, bytes.count) < bytes.count
   }
 
   /// A key or a word that every report has near its beginning.
@@ -53,15 +102,22 @@ enum InputFormat {
     return false
   }
 
-  private static func describe(_ prefix: UnsafeRawBufferPointer, from start: Int) -> String {
+  /// What begins like a file of a kind that has a name.
+  private static func known(_ prefix: UnsafeRawBufferPointer, from start: Int) -> String? {
     let known: [(magic: [UInt8], name: String)] = [
       ([0x7F, 0x45, 0x4C, 0x46], "an ELF file (a program, a library or a core)"),
       ([0x28, 0xB5, 0x2F, 0xFD], "zstd-compressed data; decompress it first (zstd -d)"),
       ([0x1F, 0x8B], "gzip-compressed data; decompress it first (gzip -d)"),
-      ([0x5B], "a JSON array; give its elements one a line (jq -c '.[]')"),
+      (Array("[{".utf8), "a JSON array; give its elements one a line (jq -c '.[]')"),
+      (Array("[\n".utf8), "a JSON array; give its elements one a line (jq -c '.[]')"),
+      (Array("[]".utf8), "a JSON array without elements"),
       (Array("MDMP".utf8), "a minidump"),
     ]
-    for (magic, name) in known where prefix[start...].starts(with: magic) { return name }
+    return known.first { prefix[start...].starts(with: $0.magic) }?.name
+  }
+
+  private static func describe(_ prefix: UnsafeRawBufferPointer, from start: Int) -> String {
+    if let name = known(prefix, from: start) { return name }
     let head = prefix[start...].prefix(32)
     if prefix.allSatisfy({ $0 == 0 }) { return "zero bytes" }
     let isText = head.allSatisfy {

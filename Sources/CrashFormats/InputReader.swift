@@ -16,6 +16,7 @@ public final class InputReader {
   public static let documentLimit = 64 * 1024 * 1024
 
   private let reader: ReportReader
+  private let contents: JSONContentReader
   private static let prefixSize = 64 * 1024
   /// Of one file, in bytes: dozens of reports, and read in no time.
   private static let rereadLimit = 4 * 1024 * 1024
@@ -32,8 +33,9 @@ public final class InputReader {
 
   /// - Returns: nil without memory.
   public init?() {
-    guard let reader = ReportReader() else { return nil }
+    guard let reader = ReportReader(), let contents = JSONContentReader() else { return nil }
     self.reader = reader
+    self.contents = contents
   }
 
   /// - Parameters:
@@ -63,10 +65,11 @@ public final class InputReader {
     switch format {
     case .record: try readRecord(&lines, from: file, event)
     case .json:
-      guard !requiresMark || InputFormat.hasMark(lines.unread) else {
+      guard !requiresMark || InputFormat.hasMark(lines.unread) || InputFormat.hasBeginning(lines.unread) else {
         throw InputError(.unknownFormat, "JSON without a \"schema\" in its first \(lines.count) bytes")
       }
       try readJSON(&lines, from: file, event)
+    case .log: try LogFile(contents: contents).read(&lines, from: file, event)
     }
   }
 
@@ -99,13 +102,18 @@ public final class InputReader {
     throws(InputError)
   {
     var lineNumber = 0
+    let log = LogReader(json: contents)
     // So many bytes are read again; a file that is made to be read again and again is read a line at a time from then on.
     var budget = Self.rereadLimit
     var lastLineAlone = 0
     var skipsRest = false
     while true {
       let firstLine = lineNumber + 1
-      guard let length = try lines.nextLine(from: file) else { return }
+      guard let length = try lines.nextLine(from: file) else {
+        log.finish()
+        for found in log.takeEvents() { guard event(found) else { return } }
+        return
+      }
       lineNumber += 1
       if length > Self.documentLimit {
         guard event(.problem("a line of more than \(Self.documentLimit) bytes; no report is larger", line: firstLine))
@@ -121,11 +129,11 @@ public final class InputReader {
       skipsRest = false
       // Nearly every line is a whole document, and the parser sees that faster than the outline.
       if first.last(where: { $0 > 0x20 }) == UInt8(ascii: "}") {
-        let found = document(lines.unread, count: length, line: firstLine)
+        let found = document(lines.unread, count: length, line: firstLine, log: log)
         if case .problem = found {
         } else {
           lines.consume(length)
-          guard event(found) else { return }
+          guard tell(found, log, event) else { return }
           continue
         }
       }
@@ -144,19 +152,24 @@ public final class InputReader {
         total += more
         lineNumber += 1
       }
-      var found = document(lines.unread, count: total, line: firstLine)
+      var found = document(lines.unread, count: total, line: firstLine, log: log)
       if case .problem = found {
         if let doubt {
           budget -= total - doubt.offset
           if budget < 0 { lastLineAlone = lineNumber }
           (total, lineNumber) = doubt
-          found = document(lines.unread, count: total, line: firstLine)
+          found = document(lines.unread, count: total, line: firstLine, log: log)
         }
         // Of a broken document over many lines, the lines behind the place where it broke are no news.
         skipsRest = lineNumber > firstLine
       }
+      // A crash as text between the objects.
+      if case .problem = found, lineNumber == firstLine, first.first != UInt8(ascii: "{") {
+        log.read(first, number: firstLine)
+        if !log.isIdle || log.hasEvents { found = nil }
+      }
       lines.consume(total)
-      guard event(found) else { return }
+      guard tell(found, log, event) else { return }
     }
   }
 
@@ -203,7 +216,14 @@ public final class InputReader {
     }
   }
 
-  private func document(_ bytes: UnsafeRawBufferPointer, count: Int, line: Int) -> Event {
+  /// What was found in a document, or with its help.
+  private func tell(_ found: Event?, _ log: LogReader, _ event: (Event) -> Bool) -> Bool {
+    for other in log.takeEvents() { guard event(other) else { return false } }
+    return found.map(event) ?? true
+  }
+
+  /// - Returns: nil where `log` has taken the document, and has events or is to have them.
+  private func document(_ bytes: UnsafeRawBufferPointer, count: Int, line: Int, log: LogReader) -> Event? {
     // Files that were put one behind the other have one in the middle, too.
     let hasMark = bytes.starts(with: [0xEF, 0xBB, 0xBF])
     let body = hasMark ? UnsafeRawBufferPointer(rebasing: bytes.dropFirst(3)) : bytes
@@ -212,7 +232,14 @@ public final class InputReader {
       case .report(let report): return .report(report, line: line)
       case .other(let schema?):
         return .skipped("an object of schema \(Printable.quoted(String(schema.prefix(64))))", line: line)
-      case .other(nil): return .skipped("a JSON object without a schema", line: line)
+      case .other(nil):
+        let content = try contents.read(body, count: hasMark ? count - 3 : count)
+        switch content {
+        case .foreign, .logLine:
+          log.read(content, number: line)
+          return log.isIdle && !log.hasEvents ? .skipped("a line of a log, without a crash", line: line) : nil
+        default: return .skipped("a JSON object without a schema", line: line)
+        }
       }
     } catch {
       return .problem(error.description, line: line)

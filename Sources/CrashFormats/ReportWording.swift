@@ -21,7 +21,7 @@ extension CrashReport {
 
   /// The frame's distance from its image's load address; nil where it lies in none, or in one whose place is unknown.
   func offset(of frame: CapturedFrame) -> ImageOffset? {
-    guard let image = image(of: frame), image.hasPlace else { return nil }
+    guard let image = image(of: frame), image.isPlaced else { return nil }
     return frame.imageOffset ?? image.offset(of: frame.address)
   }
 
@@ -42,11 +42,6 @@ extension CrashReport {
     guard let offset = offset(of: captured) else { return image.name }
     return "\(image.name)+\(Hex.prefixed(offset.rawValue))"
   }
-}
-
-extension Image {
-  /// A log may name an image and not say where it was; then address and size are 0.
-  var hasPlace: Bool { size > 0 || address.rawValue > 0 }
 }
 
 extension Reason {

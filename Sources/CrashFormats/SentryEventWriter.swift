@@ -348,7 +348,7 @@ private struct Event {
     }
     if let image = report.image(of: captured) {
       writer.member("package", Limit.text(image.path, 2_000))
-      if image.hasPlace {
+      if image.isPlaced {
         writer.key("image_addr")
         writer.hex(image.address.rawValue)
       }
@@ -364,7 +364,7 @@ private struct Event {
 
   /// Those with a build id: by what else would a tracker find their debug files.
   private func images(to writer: inout JSONWriter) {
-    let known = report.images.filter { $0.buildID != nil && !$0.isUnloaded && $0.hasPlace }
+    let known = report.images.filter { $0.buildID != nil && !$0.isUnloaded && $0.isPlaced }
     guard !known.isEmpty else { return }
     writer.key("debug_meta")
     writer.beginObject()

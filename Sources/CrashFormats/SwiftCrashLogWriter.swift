@@ -35,7 +35,7 @@ public struct SwiftCrashLogWriter: Sendable {
     }
     writer.endArray()
     // One that was unloaded would claim the addresses of whatever took its place.
-    writer.array("images", report.images.filter { !$0.isUnloaded && $0.hasPlace }) { Self.image($1, to: &$0) }
+    writer.array("images", report.images.filter { !$0.isUnloaded && $0.isPlaced }) { Self.image($1, to: &$0) }
     // The time that the capture took: unknown, and a required key.
     writer.member("backtraceTime", 0)
     writer.endObject()

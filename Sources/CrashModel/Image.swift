@@ -32,6 +32,10 @@ public struct Image: Hashable, Sendable {
     path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[path.utf8.index(after: $0)...]) } ?? path
   }
 
+  /// Where the image was loaded is known. Of an image that a log only names, address and size are 0: no frame in it can be
+  /// looked up.
+  public var isPlaced: Bool { size > 0 || address.rawValue > 0 }
+
   public func contains(_ address: Address) -> Bool {
     address >= self.address && address.rawValue - self.address.rawValue < size
   }

@@ -224,7 +224,14 @@ public final class DebugFileSearch {
   }
 
   private func searchGivenFiles(_ found: inout DebugFileCandidates) {
-    guard let id = found.image.buildID else { return }
+    guard let id = found.image.buildID else {
+      // Logs of other tools name images without build and folder: whoever gives a file of the name means it for this one.
+      guard !found.image.path.contains("/") else { return }
+      for file in files where file.error == nil && file.role == .debugFile && found.isNamedLikeImage(file.path) {
+        found.consider(file.path, check: .nothing)
+      }
+      return
+    }
     for file in files {
       if file.buildID == id {
         found.consider(file.path)

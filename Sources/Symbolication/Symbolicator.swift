@@ -218,6 +218,7 @@ struct Place {
   init?(_ frame: CapturedFrame, in images: [Image]) {
     let address = frame.lookupAddress
     if let index = frame.imageIndex, images.indices.contains(index) {
+      guard images[index].isPlaced else { return nil }
       imageIndex = index
     } else if let index = images.firstIndex(where: { $0.contains(address) }) {
       imageIndex = index

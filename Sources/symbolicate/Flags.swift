@@ -240,6 +240,14 @@ struct Flag: Sendable {
       return true
     },
     Flag(
+      name: "filter", short: nil, value: .none,
+      summary: "pass the log on standard input on, line by line, with names where its frames have none",
+      commands: [.symbolicate]
+    ) { options, _ in
+      options.isFilter = true
+      return true
+    },
+    Flag(
       name: "redact", short: nil, value: .none,
       summary: "take personal data out of what reports say, whoever wrote them (default)", commands: both
     ) { options, _ in

@@ -38,8 +38,10 @@ struct GivenFiles {
     guard !unmatched.isEmpty else { return }
     hasReports = true
     for image in report.images {
-      guard let id = image.buildID else { continue }
-      unmatched.removeAll { $0.buildID == id }
+      // An image without a build id is found by its name.
+      unmatched.removeAll { given in
+        image.buildID.map { $0 == given.buildID } ?? FilePath(given.path).lastComponent.elementsEqual(image.name.utf8)
+      }
     }
     guard wanted.count < Self.wantedLimit else { return }
     var used: Set<Int> = []

@@ -72,6 +72,8 @@ struct Options {
   var inlines = true
   var demangle = true
   var explain = false
+  /// A log goes through, instead of reports coming out.
+  var isFilter = false
   var limit: Int?
   var verbosity = Verbosity.normal
   var strict = false
@@ -109,7 +111,7 @@ enum Command: String, CaseIterable {
 
   var summary: String {
     switch self {
-    case .symbolicate: "name every frame of crash records and reports"
+    case .symbolicate: "name every frame of crash records, reports and logs"
     case .group: "count crashes by bug"
     case .addr: "name addresses of a file, as addr2line does"
     case .check: "say what debug files are good for"
@@ -125,10 +127,12 @@ enum Command: String, CaseIterable {
     switch self {
     case .symbolicate:
       """
-      Reads crash records (*.crashrecord) and crash-report/1 JSON, one object or one a line; what a file is, its content
-      says. A directory stands for every record and report below it, newest first, and is listed a line each with its
-      groups; '-' is standard input. Debug files are found by build id. What is for a report as text (--threads, --frames,
-      --no-inlines, --no-demangle, --explain, --color always) is refused with a directory and with every other format.
+      Reads crash records (*.crashrecord), crash-report/1 JSON, core files (also .zst), crash logs of the Swift runtime (text
+      and JSON), backtraces of gdb, lldb, systemd-coredump and sanitizers, and Sentry events, alone or in any log; what a
+      file is, its content says. A directory stands for every crash in the files below it, newest first, and is listed a
+      line each with its groups; '-' is standard input. Debug files are found by build id. What is for a report as text
+      (--threads, --frames, --no-inlines, --no-demangle, --explain, --color always) is refused with a directory and with
+      every other format.
       """
     case .group:
       """

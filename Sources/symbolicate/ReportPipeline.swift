@@ -66,7 +66,17 @@ final class ReportPipeline {
     }
     return ProcessedReport(
       report: result.report, analysis: analysis, symbols: symbols,
-      isIncomplete: symbols.contains { $0.problem != nil })
+      isIncomplete: symbols.contains { $0.problem != nil } || Self.lacksImages(result.report))
+  }
+
+  /// A log of addresses that lists no images: its frames had names to be found, and nothing to find them by.
+  private static func lacksImages(_ report: CrashReport) -> Bool {
+    guard UnplacedImages.isNoted(in: report) else { return false }
+    return report.threads.contains { thread in
+      thread.frames.contains { frame in
+        frame.captured.map { $0.address.rawValue != 0 } ?? false && frame.symbolicated?.function == nil
+      }
+    }
   }
 
   /// The better hash becomes the report's; what it had before is kept.

@@ -51,6 +51,12 @@ enum Tool {
         status = try command.run()
       case .store, .storeAdd, .storeList, .storeCollect:
         status = try keepStore(options, diagnostics, output)
+      case .symbolicate where options.isFilter:
+        guard var command = FilterCommand(options: options, diagnostics: diagnostics, output: output) else {
+          diagnostics.fatal("no memory")
+          return .nothing
+        }
+        status = try command.run()
       case .symbolicate, .help:
         var command = SymbolicateCommand(options: options, diagnostics: diagnostics, output: output)
         status = try command.run()
@@ -100,10 +106,20 @@ enum Tool {
     if !command.takesOperands, let operand = options.operands.first {
       return "'\(command.rawValue)' takes no files: '\(operand)'"
     }
+    if options.isFilter { return problemOfFilter(options) }
     guard command.needsOperands, options.operands.isEmpty else { return nil }
     return command.readsELFFiles
       ? "no input; name a program, a library, a debug file or a directory of them"
       : "no input; name a crash file, a directory, or - for standard input"
+  }
+
+  private static func problemOfFilter(_ options: Options) -> String? {
+    if let operand = options.operands.first(where: { $0 != FilePath("-") }) {
+      return "--filter reads standard input, and no files: '\(operand)'"
+    }
+    if options.format != .text { return "--filter writes the log that it reads, and takes no --format" }
+    if let spelling = options.given.values.sorted().first { return "\(spelling) has no effect with --filter" }
+    return options.limit == nil ? nil : "--limit has no effect with --filter"
   }
 
   private static func keepStore(_ options: Options, _ diagnostics: Diagnostics, _ output: Output)

@@ -7,6 +7,12 @@ public enum SignalNames {
     names[number] ?? "SIG\(number)"
   }
 
+  /// The number of `SIGSEGV`; nil for a name that is none.
+  public static func number(_ name: String) -> Int32? {
+    if let number = names.first(where: { $0.value == name })?.key { return number }
+    return name.hasPrefix("SIG") ? Int32(name.dropFirst(3)) : nil
+  }
+
   private static let names: [Int32: String] = [
     1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 5: "SIGTRAP", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE",
     9: "SIGKILL", 10: "SIGUSR1", 11: "SIGSEGV", 12: "SIGUSR2", 13: "SIGPIPE", 14: "SIGALRM", 15: "SIGTERM",

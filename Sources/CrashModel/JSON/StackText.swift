@@ -46,8 +46,9 @@ extension CrashReport {
       return
     }
     let image = images[index]
-    let offset = frame.imageOffset ?? image.offset(of: frame.address)
     text.append(contentsOf: image.name.utf8)
+    guard image.isPlaced else { return }
+    let offset = frame.imageOffset ?? image.offset(of: frame.address)
     text.append(UInt8(ascii: "+"))
     text.append(contentsOf: Hex.prefixed(offset.rawValue).utf8)
   }

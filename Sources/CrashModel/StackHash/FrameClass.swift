@@ -171,6 +171,10 @@ struct FrameClassifier {
   private func classifyC(_ frame: SymbolicatedFrame, raw: String, function: String) -> FrameClass {
     let parts = names.parts(rawFunction: raw, function: function)
     let name = parts.canonical
+    // The standard library's generics, made for the program's types, in a log that gives no linker names.
+    if frame.rawFunction == nil, frame.inlined, frame.file == "<compiler-generated>" {
+      return FrameClass(kind: .runtime, name: name, rule: .madeByCompiler)
+    }
     if let index = frame.captured.imageIndex, systemImages.contains(index) {
       return FrameClass(kind: .runtime, name: name, rule: .imageOfSystem(images[index].path))
     }

@@ -17,6 +17,7 @@ enum FrameRule: Hashable, Sendable {
   case moduleOfPackage(String)
   case moduleOutsideToolchain(String)
   case moduleOutsideApplication(String)
+  case madeByCompiler
   case imageOfSystem(String)
   case functionOfRuntimes
   case noDebugInformation
@@ -40,6 +41,7 @@ enum FrameRule: Hashable, Sendable {
     case .moduleOfPackage(let module): "module \(module) of a package that is no dependency"
     case .moduleOutsideToolchain(let module): "module \(module) is not the toolchain's"
     case .moduleOutsideApplication(let module): "module \(module) is not the application's"
+    case .madeByCompiler: "code that the compiler made up"
     case .imageOfSystem(let path): "image \(Image.name(ofPath: path)) of the system"
     case .functionOfRuntimes: "a function of the runtimes"
     case .noDebugInformation: "no debug information in an image that has it"

@@ -237,7 +237,14 @@ public struct StackHasher: Sendable {
 
   private func buildKey(_ frames: [SymbolicatedFrame], in report: CrashReport) -> String {
     frames.map { frame in
-      let image = frame.captured.imageIndex.flatMap { buildID(ofImage: $0, in: report) } ?? "?"
+      let index = frame.captured.imageIndex
+      let image = index.flatMap { buildID(ofImage: $0, in: report) } ?? "?"
+      // A log with names and without load addresses: its addresses are of this run only, and would part what is one.
+      if frame.function != nil,
+        !(index.map { report.images.indices.contains($0) && report.images[$0].isPlaced } ?? false)
+      {
+        return image
+      }
       return image + "+" + Hex.prefixed(offset(of: frame, in: report))
     }.joined(separator: ",")
   }

@@ -1,0 +1,126 @@
+import CrashModel
+import Foundation
+import Testing
+
+struct LogSampleTests {
+  /// Every log gives the report that lies beside it, to the byte. With UPDATE_GOLDEN set they are written: look at the
+  /// difference before it is committed.
+  @Test(arguments: LogSamples.names)
+  func givesTheReport(_ name: String) throws {
+    let url = LogSamples.folder.appendingPathComponent("reports/\(name).json")
+    let found = try LogSamples.read(try LogSamples.bytes(name))
+    #expect(found.others == [])
+    let text = found.reports.map { String(decoding: $0.json(pretty: true), as: UTF8.self) }.joined(separator: "\n")
+    if ProcessInfo.processInfo.environment["UPDATE_GOLDEN"] != nil { try Data(text.utf8).write(to: url) }
+    #expect(text == String(decoding: try Data(contentsOf: url), as: UTF8.self))
+  }
+
+  /// Nothing is passed over: as many threads, frames, images and registers as an expression finds in the text.
+  @Test(
+    arguments: LogSamples.swiftNames.filter {
+      !$0.contains("json") && !$0.contains("color") && !$0.contains("in-process") && !$0.contains("server")
+    })
+  func readsEveryLine(_ name: String) throws {
+    let text = try LogSamples.text(name)
+    let report = try LogSamples.report(text)
+    let lines = text.split(separator: "\n").map(String.init)
+    func count(_ pattern: String) throws -> Int {
+      let expression = try NSRegularExpression(pattern: pattern)
+      return lines.count { expression.firstMatch(in: $0, range: NSRange($0.startIndex..., in: $0)) != nil }
+    }
+    #expect(report.threads.count == (try count(#"^Thread \d+( ".*")?( crashed)?:$"#)))
+    #expect(report.images.count { $0.isPlaced } == (try count(#"^0x[0-9a-f]{16}–0x[0-9a-f]{16} "#)))
+    let frames = report.threads.flatMap(\.frames).count { $0.captured != nil }
+    #expect(frames == (try count(#"^ *\d+ .*( in |0x[0-9a-f]{16}$)"#)), "\(name)")
+    // `cs`, `fs` and `gs` share a line.
+    let registers = report.threads.map(\.registers.count).reduce(0, +)
+    let perThread = try count(#"^ *[a-z][a-z0-9]* 0x[0-9a-f]{16}"#) + 3 * count("^cs 0x")
+    #expect(registers == perThread)
+    for frame in report.threads.flatMap(\.frames) {
+      guard let address = frame.captured?.address, address.rawValue != 0 else { continue }
+      let digits = String(address.rawValue, radix: 16)
+      #expect(text.contains("0x" + String(repeating: "0", count: 16 - digits.count) + digits))
+    }
+  }
+
+  /// The same crash under different settings of the runtime is one bug.
+  @Test func presetsAgree() throws {
+    let hasher = StackHasher()
+    func hash(_ name: String) throws -> StackHash {
+      hasher.analyze(try LogSamples.report(try LogSamples.text(name))).hash
+    }
+    let full = try hash("swift-preset-full.txt")
+    #expect(full.quality == .dwarf)
+    for name in ["medium", "friendly", "friendly-color", "images-none", "limit"] {
+      #expect(try hash("swift-preset-\(name).txt") == full, "\(name)")
+    }
+    let index = try hash("swift-index.txt")
+    for name in ["swift-index.color.txt", "swift-vapor_default.txt", "swift-async.txt"] {
+      #expect(try hash(name) == index, "\(name)")
+    }
+  }
+
+  @Test func kindsFollowTheMarks() throws {
+    let report = try LogSamples.report(try LogSamples.text("swift-async.txt"))
+    let crashed = try #require(report.crashedThread)
+    #expect(report.crashedThreadIndex == 1)
+    #expect(crashed.name == "oot.default-qos")
+    #expect(
+      crashed.frames.compactMap(\.captured?.kind)
+        == [.programCounter] + Array(repeating: .returnAddress, count: 5) + Array(repeating: .asyncResume, count: 5))
+    #expect(crashed.status == .partial)
+    let inlined = try #require(LogSamples.report(try LogSamples.text("swift-rel_index.txt")).crashedThread)
+    #expect(inlined.frames.prefix(3).compactMap(\.symbolicated?.inlined) == [true, true, false])
+    // What was inlined is of the frame's kind and address.
+    #expect(Set(inlined.frames.prefix(3).compactMap(\.captured)).count == 1)
+    // Without marks all but the innermost are calls.
+    let friendly = try #require(LogSamples.report(try LogSamples.text("swift-preset-friendly.txt")).crashedThread)
+    #expect(friendly.frames.compactMap(\.captured?.kind).dropFirst().allSatisfy { $0 == .returnAddress })
+  }
+
+  @Test(arguments: ["swift-preset-limit.txt", "swift-preset-limit-off.txt", "swift-preset-limit-json.txt"])
+  func gapsAreCounted(_ name: String) throws {
+    let crashed = try #require(LogSamples.report(try LogSamples.text(name)).crashedThread)
+    #expect(crashed.frames.contains(.omitted(count: 192)))
+    #expect(crashed.frames.count == 16)
+  }
+
+  /// An aborted process has no faulting address; what the runtime prints there is who sent the signal.
+  @Test func abortHasASender() throws {
+    let report = try LogSamples.report(try LogSamples.text("swift-abort.txt"))
+    #expect(report.signal == SignalInfo(number: 6, name: "SIGABRT", senderPID: 0x2e6d))
+  }
+
+  @Test func addressesWithoutImages() throws {
+    let report = try LogSamples.report(try LogSamples.text("swift-preset-noimages-off.txt"))
+    #expect(report.images == [])
+    #expect(
+      report.notes.contains { $0.contains("does not say where images were loaded") && $0.contains("images=mentioned") })
+    #expect(report.threads.flatMap(\.frames).allSatisfy { $0.symbolicated == nil })
+  }
+
+  /// The three addresses of a module that is named with offsets have one beginning.
+  @Test func offsetsGiveImages() throws {
+    let systemd = try LogSamples.report(try LogSamples.text("coredumpctl.txt"))
+    let api = try #require(systemd.images.first { $0.path == "/srv/api" })
+    #expect(api.address.rawValue == 0x55fd_efc8_e000)
+    #expect(api.buildID?.description == "a4b7e00e1409a2223c02df7c20e9291932ccdc25")
+    let sanitizer = try LogSamples.report(try LogSamples.text("asan-off-clang.txt"))
+    let frame = try #require(sanitizer.crashedThread?.frames.first?.captured)
+    let image = sanitizer.images[try #require(frame.imageIndex)]
+    // The number in the log is the file's own.
+    #expect(image.virtualAddress(of: image.offset(of: frame.lookupAddress)) == 0x12538e)
+  }
+
+  @Test func everyCutIsReadOrRefused() throws {
+    for name in LogSamples.names {
+      let bytes = try LogSamples.bytes(name)
+      for length in stride(from: 0, to: bytes.count, by: max(1, bytes.count / 40)) {
+        let cut = Array(bytes.prefix(length))
+        if let found = try? LogSamples.read(cut) {
+          #expect(!found.reports.isEmpty || !found.others.isEmpty, "\(name) \(length)")
+        }
+      }
+    }
+  }
+}
