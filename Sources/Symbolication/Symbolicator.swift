@@ -97,9 +97,12 @@ public final class Symbolicator {
     let stacks = report.threads.map { PhysicalFrame.stack(of: $0.frames) }
     // All addresses of an image are resolved at once: each unit is read once for all of them.
     var addresses: [Int: [UInt64]] = [:]
+    var map: ImageMap?
     let places = stacks.map { stack in
       stack.map { frame -> Place? in
-        guard let captured = frame.captured, let place = Place(captured, in: report.images) else { return nil }
+        guard let captured = frame.captured, let place = Place(captured, in: report.images, map: &map) else {
+          return nil
+        }
         addresses[place.imageIndex, default: []].append(place.offset.rawValue)
         return place
       }
@@ -215,15 +218,18 @@ struct Place {
   var offset: ImageOffset
 
   /// - Returns: nil where the address lies in no image.
-  init?(_ frame: CapturedFrame, in images: [Image]) {
+  ///
+  /// - Parameter map: of the images; made when a frame needs it, as most reports say of each frame where it lies.
+  init?(_ frame: CapturedFrame, in images: [Image], map: inout ImageMap?) {
     let address = frame.lookupAddress
     if let index = frame.imageIndex, images.indices.contains(index) {
       guard images[index].isPlaced else { return nil }
       imageIndex = index
-    } else if let index = images.firstIndex(where: { $0.contains(address) }) {
-      imageIndex = index
     } else {
-      return nil
+      let known = map ?? ImageMap(images)
+      map = known
+      guard let index = known.index(of: address) else { return nil }
+      imageIndex = index
     }
     offset = images[imageIndex].offset(of: address)
   }
