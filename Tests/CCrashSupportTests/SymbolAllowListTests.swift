@@ -28,8 +28,8 @@ import Testing
       "stat", "opendir", "readdir", "closedir", "strtoul", "__isoc23_strtoul", "__tls_get_addr",
       "__libc_single_threaded",
     ],
-    // dlsym runs at start only; the runtime's functions are weak, and run in a stage that survives their faults. The header of
-    // the file is the linker's, and only read.
+    // dlsym runs at start only; the runtime's functions are weak, and run in a stage that survives their faults. The
+    // header of the file is the linker's, and only read.
     "async.c": [
       "dlsym", "__ehdr_start", "swift_job_run", "swift_job_run_on_task_executor",
       "swift_job_run_on_serial_and_task_executor",
