@@ -11,11 +11,14 @@
 #define PASSES 1
 #define crash_redact_base impatient_base
 #define crash_redact_whole impatient_whole
+#define crash_redact_suspects impatient_suspects
 size_t impatient_base(const char *, size_t, char *, size_t, int *);
 size_t impatient_whole(const char *, size_t);
+int impatient_suspects(const char *, size_t);
 #include "../../Sources/CCrashFormat/redact.c"
 #undef crash_redact_base
 #undef crash_redact_whole
+#undef crash_redact_suspects
 
 static void require(int holds, const char *what) {
   if (holds) return;

@@ -97,7 +97,7 @@ struct Flag: Sendable {
       summary: "where tables made from debug information are kept (default: ~/.cache/symbolicate)", commands: withAddr
     ) {
       $0.cacheDirectory = $1.path
-      return $1.bytes.first == UInt8(ascii: "/")
+      return !$1.bytes.isEmpty
     },
     Flag(
       name: "no-cache", short: nil, value: .none, summary: "keep no tables, and use none that are kept",
