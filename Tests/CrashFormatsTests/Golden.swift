@@ -2,13 +2,18 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Output that is kept in `Resources/golden`, byte for byte.
+/// Output that is kept in `Resources`, byte for byte.
 ///
 /// With `RECORD_GOLDEN=1` in the environment the files are written anew, and the tests fail, so that nobody takes such a run
 /// for a check.
 enum Golden {
   static func expect(_ bytes: [UInt8], _ name: String, sourceLocation: SourceLocation = #_sourceLocation) throws {
-    let path = URL(fileURLWithPath: #filePath).deletingLastPathComponent().path + "/Resources/golden/\(name)"
+    let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    try expect(bytes, at: folder.appendingPathComponent("Resources/golden/\(name)"), sourceLocation: sourceLocation)
+  }
+
+  static func expect(_ bytes: [UInt8], at url: URL, sourceLocation: SourceLocation = #_sourceLocation) throws {
+    let (path, name) = (url.path, url.lastPathComponent)
     if ProcessInfo.processInfo.environment["RECORD_GOLDEN"] != nil {
       try write(bytes, to: path)
       Issue.record("\(name) was recorded", sourceLocation: sourceLocation)

@@ -63,10 +63,4 @@ func forge(_ number: UInt64, bug: UInt64 = 0, at seconds: Int64 = 1_790_000_000)
   return forge
 }
 
-/// The runner beside the test bundle.
-func runner() -> String {
-  var buffer = [CChar](repeating: 0, count: 4096)
-  let length = readlink("/proc/self/exe", &buffer, buffer.count)
-  let path = String(decoding: buffer[..<max(0, length)].map { UInt8(bitPattern: $0) }, as: UTF8.self)
-  return String(path[..<(path.lastIndex(of: "/") ?? path.endIndex)]) + "/SpoolRunner"
-}
+func runner() -> String { builtProduct("SpoolRunner") }

@@ -5,15 +5,7 @@ import TestSupport
 
 /// The tool as it was built, run as a process.
 enum SymbolicateTool {
-  /// Beside the test program, which SwiftPM puts into the same folder.
-  static let path: String = {
-    let bundle = CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? CommandLine.arguments[0]
-    let beside = URL(fileURLWithPath: bundle).deletingLastPathComponent().appendingPathComponent("symbolicate").path
-    if FileManager.default.isExecutableFile(atPath: beside) { return beside }
-    // The test helper runs with its own first argument; the loaded test program is then the executable's neighbour.
-    let executable = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
-    return URL(fileURLWithPath: executable).deletingLastPathComponent().appendingPathComponent("symbolicate").path
-  }()
+  static let path = builtProduct("symbolicate")
 
   static func run(_ arguments: String..., input: [UInt8] = [], environment: [String: String] = [:]) throws
     -> ChildProcess.Outcome

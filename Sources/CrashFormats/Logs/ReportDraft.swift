@@ -193,24 +193,13 @@ struct ReportDraft {
 
   /// Each frame's image, by its address.
   private mutating func placeFrames() {
-    let placed = report.images.indices.filter { report.images[$0].isPlaced }
-      .sorted { report.images[$0].address < report.images[$1].address }
-    guard !placed.isEmpty else { return }
-    func image(at address: Address) -> Int? {
-      // The last one that begins before it.
-      var (low, high) = (0, placed.count)
-      while low < high {
-        let middle = (low + high) / 2
-        if report.images[placed[middle]].address <= address { low = middle + 1 } else { high = middle }
-      }
-      guard low > 0, report.images[placed[low - 1]].contains(address) else { return nil }
-      return placed[low - 1]
-    }
+    guard hasPlacedImages else { return }
+    let map = ImageMap(report.images)
     for thread in report.threads.indices {
       for index in report.threads[thread].frames.indices {
         let frame = report.threads[thread].frames[index]
         guard var captured = frame.captured, captured.imageIndex.map({ !report.images[$0].isPlaced }) ?? true,
-          captured.address.rawValue != 0, let found = image(at: captured.lookupAddress)
+          captured.address.rawValue != 0, let found = map.index(of: captured.lookupAddress)
         else { continue }
         captured.imageIndex = found
         report.threads[thread].frames[index] = frame.with(captured)

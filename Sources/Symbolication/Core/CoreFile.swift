@@ -207,7 +207,7 @@ extension CoreFile {
     guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
       pread(descriptor, &bytes, bytes.count, 0) == bytes.count
     else { return .other }
-    if bytes.starts(with: [0x28, 0xb5, 0x2f, 0xfd]) { return .compressed }
+    if bytes.starts(with: CoreSource.compressedMagic) { return .compressed }
     return bytes.starts(with: [0x7f, 0x45, 0x4c, 0x46]) && bytes[16] == UInt8(ET_CORE) && bytes[17] == 0
       ? .core : .other
   }

@@ -7,6 +7,7 @@ private import Glibc
 struct CoreImages {
   private(set) var images: [Image] = []
   private(set) var executable: String?
+  private let map: ImageMap
 
   init(_ notes: CoreNotes, memory: CoreMemory, executableSegments: [AddressRange]) {
     var found: [Image] = []
@@ -40,15 +41,13 @@ struct CoreImages {
           firstVirtualAddress: header.firstVirtualAddress))
     }
     images = found.sorted { $0.address < $1.address }
+    map = ImageMap(images)
     if let entry = notes.auxiliary[UInt64(AT_ENTRY)] {
       executable = found.first { $0.contains(Address(rawValue: entry)) }?.path
     }
   }
 
-  func index(of address: UInt64) -> Int? {
-    let index = images.partitioningIndex { $0.address.rawValue > address } - 1
-    return index >= 0 && images[index].contains(Address(rawValue: address)) ? index : nil
-  }
+  func index(of address: UInt64) -> Int? { map.index(of: Address(rawValue: address)) }
 }
 
 /// An ELF header in memory.

@@ -8,6 +8,9 @@ struct CoreSource {
   let handle: ELFHandle
   /// When the file was written, which is soon after the crash.
   let modified: Timestamp?
+  /// What zstd's frames begin with (RFC 8878, 3.1.1).
+  static let compressedMagic: [UInt8] = [0x28, 0xb5, 0x2f, 0xfd]
+
   private let watch: ReadingWatch?
   private let subject: ReadingWatch.Subject
   private let size: Int
@@ -30,7 +33,7 @@ struct CoreSource {
     size = Int(clamping: status.st_size)
     if let ending = watch?.ending(of: subject) { throw .endedReader(path: path, detail: ending) }
     var magic = [UInt8](repeating: 0, count: 4)
-    guard pread(descriptor, &magic, 4, 0) == 4, magic == [0x28, 0xb5, 0x2f, 0xfd] else {
+    guard pread(descriptor, &magic, 4, 0) == 4, magic == Self.compressedMagic else {
       handle = try ELFHandle(path: location, watch: watch)
       return
     }
