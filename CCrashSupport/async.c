@@ -36,6 +36,11 @@ static struct {
 static unsigned runner_count;
 // The runtime is a library of its own: all of its code counts, and none of it is an async function of interest.
 static int runtime_is_library;
+// Where `swift_job_run` is; 0 where there is no Swift concurrency.
+static uint64_t job_run;
+// Whether the above is filled in. Learning it touches pages of tables that nothing else does, 40 us of a service's start,
+// so that it is done afterwards, or by a handler that comes first.
+static uint32_t is_learned;
 
 static int is_runner(uint64_t pc) {
   for (unsigned i = 0; i < runner_count; i++)
@@ -43,37 +48,45 @@ static int is_runner(uint64_t pc) {
   return 0;
 }
 
-void crash_async_prepare(const struct crash_record *record) {
-  runner_count = 0;
-  runtime_is_library = 0;
-  if (!swift_job_run) return;  // no Swift concurrency in this process
-  uint64_t address = (uint64_t)(uintptr_t)swift_job_run;
-  uint16_t image = crash_images_index(record, address);
-  uint16_t own = crash_images_index(record, (uint64_t)(uintptr_t)crash_async_prepare);
-  if (image == own && __ehdr_start.e_type == ET_EXEC) {
+void crash_async_prepare(void) {
+  job_run = (uint64_t)(uintptr_t)swift_job_run;
+  if (job_run && __ehdr_start.e_type == ET_EXEC) {
     // In an executable without PIE the address of a function may be a jump in its own procedure linkage table. Only there
-    // by name: the look-up goes through every library, and takes 40 us of a service's start.
+    // by name, which no handler may do: the look-up goes through every library, and takes another 40 us.
     void *run = dlsym(RTLD_DEFAULT, "swift_job_run");
-    if (run) address = (uint64_t)(uintptr_t)run;
-    image = crash_images_index(record, address);
+    if (run) job_run = (uint64_t)(uintptr_t)run;
   }
+  __atomic_store_n(&is_learned, 0, __ATOMIC_RELEASE);
+}
+
+void crash_async_learn(const struct crash_record *record) {
+  if (__atomic_load_n(&is_learned, __ATOMIC_ACQUIRE)) return;
+  // A handler may find another thread in the middle of this, stopped for good. It does the same again: what both store is
+  // the same, each word whole, and the number comes last.
+  unsigned count = 0;
+  int is_library = 0;
+  uint16_t image = job_run ? crash_images_index(record, job_run) : CRASH_RECORD_NO_IMAGE;
+  uint16_t own = crash_images_index(record, (uint64_t)(uintptr_t)crash_async_learn);
   if (image != CRASH_RECORD_NO_IMAGE && image != own) {
-    runners[0].start = record->images[image].text_address;
-    runners[0].size = record->images[image].text_size;
-    runner_count = 1;
-    runtime_is_library = 1;
-    return;
+    __atomic_store_n(&runners[0].start, record->images[image].text_address, __ATOMIC_RELAXED);
+    __atomic_store_n(&runners[0].size, record->images[image].text_size, __ATOMIC_RELAXED);
+    count = 1;
+    is_library = 1;
+  } else if (job_run) {
+    // Linked into the executable: the functions through which every job goes.
+    const uint64_t functions[] = {job_run, (uint64_t)(uintptr_t)swift_job_run_on_task_executor,
+                                  (uint64_t)(uintptr_t)swift_job_run_on_serial_and_task_executor};
+    for (unsigned i = 0; i < 3; i++) {
+      uint64_t start, size;
+      if (!functions[i] || !crash_cfi_function(record, functions[i], &start, &size)) continue;
+      __atomic_store_n(&runners[count].start, start, __ATOMIC_RELAXED);
+      __atomic_store_n(&runners[count].size, size, __ATOMIC_RELAXED);
+      count++;
+    }
   }
-  // Linked into the executable: the functions through which every job goes.
-  const uint64_t functions[] = {address, (uint64_t)(uintptr_t)swift_job_run_on_task_executor,
-                                (uint64_t)(uintptr_t)swift_job_run_on_serial_and_task_executor};
-  for (unsigned i = 0; i < 3; i++) {
-    uint64_t start, size;
-    if (!functions[i] || !crash_cfi_function(record, functions[i], &start, &size)) continue;
-    runners[runner_count].start = start;
-    runners[runner_count].size = size;
-    runner_count++;
-  }
+  __atomic_store_n(&runtime_is_library, is_library, __ATOMIC_RELAXED);
+  __atomic_store_n(&runner_count, count, __ATOMIC_RELAXED);
+  __atomic_store_n(&is_learned, 1, __ATOMIC_RELEASE);
 }
 
 // ---- From a frame to the callers that await it ------------------------------------------------------------------

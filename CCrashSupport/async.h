@@ -20,9 +20,12 @@ struct crash_async_trail {
   uint32_t count;
 };
 
-/// Learns where the runtime's code for running jobs is. Where there is none, the rest does nothing.
-/// Not async-signal-safe.
-void crash_async_prepare(const struct crash_record *record);
+/// Looks whether the process has Swift concurrency. Where it has none, the rest does nothing. Not async-signal-safe.
+void crash_async_prepare(void);
+
+/// Learns where the runtime's code for running jobs is, unless that is known; `crash_async_visit` finds nothing before.
+/// May run in several threads at once. Async-signal-safe.
+void crash_async_learn(const struct crash_record *record);
 
 /// To be called for each frame of a walk, innermost first.
 ///

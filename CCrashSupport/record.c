@@ -61,18 +61,9 @@ static size_t pages(size_t bytes) {
   return (bytes + CRASH_RECORD_HEADER_SIZE - 1) / CRASH_RECORD_HEADER_SIZE * CRASH_RECORD_HEADER_SIZE;
 }
 
-// Opens the directory for records. Returns its descriptor, or -1 with `error`.
-static int open_directory(const char *path, size_t length, struct crash_support_error *error) {
-  if (length == 0 || length >= sizeof directory_path) {
-    errno = length ? ENAMETOOLONG : EINVAL;
-    return fail(error, "the path of the directory for records");
-  }
-  // The file is looked for again when the record is removed, and the host may be elsewhere by then.
-  if (path[0] != '/') {
-    errno = EINVAL;
-    return fail(error, "the path of the directory for records must be absolute");
-  }
-  int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+// Opens a directory, which must be ours alone. Returns its descriptor, or -1 with `error`.
+static int open_checked(int parent, const char *path, struct crash_support_error *error) {
+  int folder = openat(parent, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
   if (folder < 0) return fail(error, "opening the directory for records");
   // Records hold what a process knew. In a folder that others can write to, they could be swapped for a link.
   struct stat status;
@@ -86,6 +77,23 @@ static int open_directory(const char *path, size_t length, struct crash_support_
     errno = EPERM;
     return fail(error, "the directory for records must be owned by this user and writable by nobody else");
   }
+  return folder;
+}
+
+// Opens the folder for records in a directory. Returns its descriptor, or -1 with `error`.
+static int open_folder(const char *directory, const char *name, struct crash_support_error *error) {
+  // The file is looked for again when the record is removed, and the host may be elsewhere by then.
+  if (directory[0] != '/') {
+    errno = EINVAL;
+    return fail(error, "the path of the directory for records must be absolute");
+  }
+  int parent = open_checked(AT_FDCWD, directory, error);
+  if (parent < 0 || !name) return parent;
+  // Opened first, as it is there but for the first time. The umask can only take bits away; a folder that we cannot enter
+  // fails right behind this.
+  int folder = open_checked(parent, name, error);
+  if (folder < 0 && error->number == ENOENT && mkdirat(parent, name, 0700) == 0) folder = open_checked(parent, name, error);
+  close(parent);
   return folder;
 }
 
@@ -107,29 +115,44 @@ static void unmap_with_guards(void *memory, size_t size) {
   munmap((char *)memory - guard, size + 2 * guard);
 }
 
-// Writes the header and zeros behind it, up to what the start itself fills, before the file is mapped. Through the mapping
-// each of these pages would be read in, one fault or one readahead of blocks that hold nothing yet, and faulted a second
-// time by the first store: 400 us on ext4, against 30. Nothing depends on it, the file system has the space.
-static void write_first_pages(int file, const struct crash_record_header *header, size_t size) {
-  static const char zeros[CRASH_RECORD_HEADER_SIZE];
-  struct iovec parts[128];
-  size_t count = size / sizeof zeros;
-  if (count > sizeof parts / sizeof parts[0]) count = sizeof parts / sizeof parts[0];
-  for (size_t i = 0; i < count; i++)
-    parts[i] = (struct iovec){.iov_base = i ? (void *)(uintptr_t)zeros : (void *)(uintptr_t)header,
-                              .iov_len = sizeof zeros};
-  ssize_t written = pwritev(file, parts, (int)count, 0);
-  (void)written;
+static struct crash_record_section *find_section(const struct crash_record *record, enum crash_record_section_type type) {
+  for (uint32_t i = 0; i < record->header->section_count; i++)
+    if (record->header->sections[i].type == (uint32_t)type) return &record->header->sections[i];
+  return NULL;
 }
 
-// Makes the file, locks it, fills it and maps it. Returns the mapping, or NULL with `error` and no file.
+static size_t section_length(const struct crash_record *record, enum crash_record_section_type type) {
+  const struct crash_record_section *section = find_section(record, type);
+  return section ? section->length : 0;
+}
+
+// Stores the used part of each section, and the header behind all of them: a file whose header is zero is one whose process
+// ended in here. Written, not stored through the mapping: there each page would be read in, by a fault or by readahead of
+// blocks that hold nothing yet, and faulted a second time by its first store, 400 us on ext4.
+static int write_draft(int file, const struct crash_record *draft) {
+  const struct crash_record_process *process = draft->process;
+  struct crash_record_header *header = draft->header;
+  const struct iovec parts[] = {
+      {draft->process, offsetof(struct crash_record_process, executable) + process->executable_length},
+      {draft->scope, offsetof(struct crash_record_scope, tags)},
+      {draft->images, section_length(draft, CRASH_SECTION_IMAGES)},
+      {draft->paths, section_length(draft, CRASH_SECTION_PATHS)},
+      {header, sizeof *header},
+  };
+  for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+    off_t offset = (char *)parts[i].iov_base - (char *)header;
+    if (pwrite(file, parts[i].iov_base, parts[i].iov_len, offset) != (ssize_t)parts[i].iov_len) return -1;
+  }
+  return 0;
+}
+
+// Makes the file of a draft, locks it, fills it and maps it. Returns the mapping, or NULL with `error` and no file.
 //
 // In this order: a file of no bytes may be one that is not locked yet, and is left alone by whoever works on dead records;
 // one that has bytes is locked for as long as its process lives. So it has its name from the first moment, and a rename,
 // 30 us of a service's start, is not needed.
-static void *make_file(int folder, const struct crash_record_header *header, size_t start_size,
-                       struct crash_support_error *error) {
-  size_t size = header->file_size;
+static void *make_file(int folder, const struct crash_record *draft, struct crash_support_error *error) {
+  size_t size = draft->size;
   int file = openat(folder, file_name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (file < 0) {
     fail(error, "creating the record");
@@ -142,8 +165,9 @@ static void *make_file(int folder, const struct crash_record_header *header, siz
   } else if ((errno = posix_fallocate(file, 0, (off_t)size)) != 0) {
     // Not ftruncate: a sparse file answers a store with SIGBUS when the disk is full, which is when it is needed.
     step = "reserving disk space for the record";
+  } else if (write_draft(file, draft) != 0) {
+    step = "writing the record";
   } else {
-    write_first_pages(file, header, start_size);
     memory = map_between_guards(file, size);
     if (memory == MAP_FAILED) step = "mapping the record";
   }
@@ -156,12 +180,12 @@ static void *make_file(int folder, const struct crash_record_header *header, siz
   // A child made by fork must neither hold the lock that says "alive" nor write into its parent's record.
   madvise(memory, size, MADV_DONTFORK);
   close(file);
-  memcpy(memory, header, sizeof *header);
   return memory;
 }
 
-static void find_sections(struct crash_record *record) {
+static void find_sections(struct crash_record *record, void *memory) {
   void *base[CRASH_RECORD_MAX_SECTIONS] = {0};
+  record->header = memory;
   for (uint32_t i = 0; i < record->header->section_count; i++) {
     const struct crash_record_section *section = &record->header->sections[i];
     base[section->type] = (char *)record->header + section->offset;
@@ -186,13 +210,13 @@ static void find_sections(struct crash_record *record) {
   record->notes = base[CRASH_SECTION_NOTES];
 }
 
-int crash_record_create(struct crash_record *record, const char *path, size_t image_capacity, size_t path_capacity,
-                        struct crash_support_error *error) {
+int crash_record_draft(struct crash_record *record, size_t image_capacity, size_t path_capacity,
+                       struct crash_support_error *error) {
   const struct plan plan[] = {
       {CRASH_SECTION_PROCESS, 0, sizeof(struct crash_record_process)},
+      {CRASH_SECTION_SCOPE, CRASH_SECTION_FLAG_LIVE, sizeof(struct crash_record_scope)},
       {CRASH_SECTION_IMAGES, 0, image_capacity * sizeof(struct crash_record_image)},
       {CRASH_SECTION_PATHS, 0, path_capacity},
-      {CRASH_SECTION_SCOPE, CRASH_SECTION_FLAG_LIVE, sizeof(struct crash_record_scope)},
       // Up to here the start fills.
       {CRASH_SECTION_BREADCRUMBS, CRASH_SECTION_FLAG_LIVE, sizeof(struct crash_record_breadcrumbs)},
       {CRASH_SECTION_SIGNAL, 0, sizeof(struct crash_record_signal)},
@@ -210,22 +234,12 @@ int crash_record_create(struct crash_record *record, const char *path, size_t im
   const size_t count = sizeof plan / sizeof plan[0];
   memset(record, 0, sizeof *record);
 
-  size_t length = strlen(path);
-  int folder = open_directory(path, length, error);
-  if (folder < 0) return -1;
-
-  // As large as it is in the file, so that it can be written from here.
-  union {
-    struct crash_record_header fields;
-    char bytes[CRASH_RECORD_HEADER_SIZE];
-  } page;
-  memset(&page, 0, sizeof page);
-  struct crash_record_header *header = &page.fields;
-  size_t start_size = 0, size = CRASH_RECORD_HEADER_SIZE;
+  struct crash_record_section sections[sizeof plan / sizeof plan[0]];
+  size_t size = CRASH_RECORD_HEADER_SIZE;
   for (size_t i = 0; i < count; i++) {
-    if (plan[i].type == CRASH_SECTION_BREADCRUMBS) start_size = size;
+    if (plan[i].type == CRASH_SECTION_BREADCRUMBS) record->draft_size = size;
     if (plan[i].type == CRASH_SECTION_OTHER_THREADS) record->resident_size = size;
-    header->sections[i] = (struct crash_record_section){
+    sections[i] = (struct crash_record_section){
         .type = plan[i].type, .flags = plan[i].flags, .offset = size, .capacity = pages(plan[i].capacity)};
     size += pages(plan[i].capacity);
   }
@@ -234,37 +248,63 @@ int crash_record_create(struct crash_record *record, const char *path, size_t im
   struct rlimit limit;
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && size > limit.rlim_cur) {
     errno = EFBIG;
-    fail(error, "the limit for the size of files (RLIMIT_FSIZE) is below the size of a record");
-    close(folder);
-    return -1;
+    return fail(error, "the limit for the size of files (RLIMIT_FSIZE) is below the size of a record");
   }
 
+  // As in the file, so that everything finds its section, and only the pages that are filled are there. Not the heap, which
+  // would keep them.
+  void *memory = mmap(NULL, record->draft_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return fail(error, "memory to prepare the record in");
+  struct crash_record_header *header = memory;
   memcpy(header->magic, CRASH_RECORD_MAGIC, sizeof header->magic);
   header->version = CRASH_RECORD_VERSION;
   header->header_size = CRASH_RECORD_HEADER_SIZE;
   header->file_size = size;
   header->architecture = CRASH_ARCH_MACHINE;
   header->section_count = (uint32_t)count;
+  memcpy(header->sections, sections, sizeof sections);
   if (make_uuid_v7(header->run_id) != 0 ||
       getrandom(header->report_entropy, sizeof header->report_entropy, 0) != (ssize_t)sizeof header->report_entropy) {
     fail(error, "asking the kernel for random bytes");
-    close(folder);
+    munmap(memory, record->draft_size);
     return -1;
   }
   header->fixed_checksum = crash_record_checksum(0, header, offsetof(struct crash_record_header, fixed_checksum));
-  hex(file_name, header->run_id, 16);
-  memcpy(file_name + 32, CRASH_RECORD_SUFFIX, sizeof CRASH_RECORD_SUFFIX);
-
-  record->header = make_file(folder, header, start_size, error);
-  close(folder);
-  if (!record->header) return -1;
-  memcpy(directory_path, path, length + 1);
   record->size = size;
-  find_sections(record);
+  find_sections(record, memory);
   // Live sections count from the first moment: their slots guard themselves.
   crash_record_commit(record, CRASH_SECTION_SCOPE, sizeof(struct crash_record_scope));
   crash_record_commit(record, CRASH_SECTION_BREADCRUMBS, sizeof(struct crash_record_breadcrumbs));
   return 0;
+}
+
+int crash_record_create(struct crash_record *record, const char *directory, const char *name,
+                        struct crash_support_error *error) {
+  void *draft = record->header;
+  void *memory = NULL;
+  size_t length = strlen(directory), name_length = name ? strlen(name) + 1 : 0;
+  if (length == 0 || length + name_length >= sizeof directory_path) {
+    errno = length ? ENAMETOOLONG : EINVAL;
+    fail(error, "the path of the directory for records");
+  } else {
+    hex(file_name, record->header->run_id, 16);
+    memcpy(file_name + 32, CRASH_RECORD_SUFFIX, sizeof CRASH_RECORD_SUFFIX);
+    int folder = open_folder(directory, name, error);
+    if (folder >= 0) {
+      memory = make_file(folder, record, error);
+      close(folder);
+    }
+  }
+  if (memory) {
+    memcpy(directory_path, directory, length + 1);
+    if (name) {
+      directory_path[length] = '/';
+      memcpy(directory_path + length + 1, name, name_length);
+    }
+    find_sections(record, memory);
+  }
+  munmap(draft, record->draft_size);
+  return memory ? 0 : -1;
 }
 
 void crash_record_make_resident(const struct crash_record *record) {
@@ -284,12 +324,6 @@ void crash_record_discard(struct crash_record *record) {
   crash_record_remove_file();
   unmap_with_guards(record->header, record->size);
   memset(record, 0, sizeof *record);
-}
-
-static struct crash_record_section *find_section(struct crash_record *record, enum crash_record_section_type type) {
-  for (uint32_t i = 0; i < record->header->section_count; i++)
-    if (record->header->sections[i].type == (uint32_t)type) return &record->header->sections[i];
-  return NULL;
 }
 
 void crash_record_reopen(struct crash_record *record, enum crash_record_section_type type) {

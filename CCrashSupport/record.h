@@ -37,6 +37,8 @@ struct crash_record {
   size_t path_capacity;
   struct crash_record_signal *signal;
   struct crash_record_thread *thread;
+  /// Of the part that is prepared in memory, in bytes.
+  size_t draft_size;
   /// Of the beginning of the file, up to the threads that did not crash, in bytes.
   size_t resident_size;
   struct crash_record_frame *frames;
@@ -53,12 +55,21 @@ struct crash_record {
   uint32_t note_count;
 };
 
-/// Makes, locks, allocates and maps a record in the directory at `path`.
+/// Prepares the beginning of a record in memory of its own, up to where `crash_record_create` finds everything that is
+/// known at the start: stored there, each page of the file would cost two faults.
+///
+/// Only the sections PROCESS, SCOPE, IMAGES and PATHS may be filled before the file is made. Returns 0, or -1 with `error`
+/// filled in and nothing left behind. Not async-signal-safe.
+int crash_record_draft(struct crash_record *record, size_t image_capacity, size_t path_capacity,
+                       struct crash_support_error *error);
+
+/// Makes, locks, allocates and maps the file of a draft, in `directory` or, where `folder` is not NULL, in the folder of
+/// that name in it.
 ///
 /// The lock (`flock`) is held by the open file description, which the mapping keeps alive after the descriptor is
 /// closed: it says "alive" until the process ends or unmaps, and costs the host no descriptor. Returns 0, or -1 with
-/// `error` filled in and nothing left behind. Not async-signal-safe.
-int crash_record_create(struct crash_record *record, const char *path, size_t image_capacity, size_t path_capacity,
+/// `error` filled in and nothing left behind; the draft is gone in both cases. Not async-signal-safe.
+int crash_record_create(struct crash_record *record, const char *directory, const char *folder,
                         struct crash_support_error *error);
 
 /// Brings into memory what a crash of one thread writes to: a page that has to be read at the crash may be refused there.

@@ -13,6 +13,8 @@
 // Before the start, and in a forked child that has not started, texts go here. Zero pages until they are used.
 static struct crash_record_scope early_scope;
 static struct crash_record_breadcrumbs early_breadcrumbs;
+// Whether anything is in them. Looking through them would touch ten pages.
+static uint32_t early_used;
 
 static struct crash_record_scope *attached_scope;
 static struct crash_record_breadcrumbs *attached_breadcrumbs;
@@ -20,7 +22,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct crash_record_scope *current_scope(void) {
   struct crash_record_scope *scope = __atomic_load_n(&attached_scope, __ATOMIC_ACQUIRE);
-  return scope && crash_capture_is_owner() ? scope : &early_scope;
+  if (scope && crash_capture_is_owner()) return scope;
+  __atomic_store_n(&early_used, 1, __ATOMIC_RELAXED);
+  return &early_scope;
 }
 
 // Readers of a dead process's record take a slot whose sequence is odd as torn. The fences keep the compiler and the
@@ -129,7 +133,10 @@ void crash_support_add_breadcrumb(const char *category, size_t category_length, 
                                   size_t message_length) {
   crash_handlers_notice_recovery();
   struct crash_record_breadcrumbs *ring = __atomic_load_n(&attached_breadcrumbs, __ATOMIC_ACQUIRE);
-  if (!ring || !crash_capture_is_owner()) ring = &early_breadcrumbs;
+  if (!ring || !crash_capture_is_owner()) {
+    __atomic_store_n(&early_used, 1, __ATOMIC_RELAXED);
+    ring = &early_breadcrumbs;
+  }
   // No lock: the counter hands out slots. Two writers meet in one slot only when 128 breadcrumbs were added while one of
   // them was between its two stores, and then the sequence betrays it.
   uint64_t number = __atomic_add_fetch(&ring->count, 1, __ATOMIC_RELAXED);
@@ -148,10 +155,8 @@ void crash_support_add_breadcrumb(const char *category, size_t category_length, 
   __atomic_store_n(&slot->sequence, 2 * number, __ATOMIC_RELEASE);
 }
 
-void crash_scope_attach(struct crash_record *record) {
-  pthread_mutex_lock(&lock);
-  // The identity was written to the record already; everything else comes from the time before the start. Only what was
-  // used: the rest is zero on both sides, 45 KiB of it, and each page that is touched for nothing is a fault.
+// Only what was used: the rest is zero on both sides, 45 KiB of it, and each page that is touched for nothing is a fault.
+static void copy_early(struct crash_record *record) {
   struct crash_record_scope *scope = record->scope;
   if (early_scope.user.sequence) scope->user = early_scope.user;
   if (early_scope.operation.sequence) scope->operation = early_scope.operation;
@@ -162,6 +167,13 @@ void crash_scope_attach(struct crash_record *record) {
   if (count) record->breadcrumbs->count = count;
   for (uint64_t i = 0; i < count && i < CRASH_RECORD_BREADCRUMB_COUNT; i++)
     record->breadcrumbs->ring[i] = early_breadcrumbs.ring[i];
+}
+
+void crash_scope_attach(struct crash_record *record) {
+  pthread_mutex_lock(&lock);
+  // The identity was written to the record already; everything else comes from the time before the start.
+  struct crash_record_scope *scope = record->scope;
+  if (__atomic_load_n(&early_used, __ATOMIC_RELAXED)) copy_early(record);
   __atomic_store_n(&attached_scope, scope, __ATOMIC_RELEASE);
   __atomic_store_n(&attached_breadcrumbs, record->breadcrumbs, __ATOMIC_RELEASE);
   pthread_mutex_unlock(&lock);

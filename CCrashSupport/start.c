@@ -78,14 +78,13 @@ static int start(const struct crash_support_configuration *configuration, struct
   crash_images_reset();
   crash_images_measure(&images, &path_bytes);
   struct crash_record record;
-  if (crash_record_create(&record, configuration->directory, images + SPARE_IMAGES, path_bytes + SPARE_PATH_BYTES,
-                          error) != 0)
-    return -1;
+  if (crash_record_draft(&record, images + SPARE_IMAGES, path_bytes + SPARE_PATH_BYTES, error) != 0) return -1;
   crash_process_record(&record);
   crash_images_record(&record);
   const char *executable = strrchr(record.process->executable, '/');
   crash_scope_set_identity(&record, configuration->service ? configuration->service : executable ? executable + 1 : "",
                            configuration->release, configuration->environment ? configuration->environment : "production");
+  if (crash_record_create(&record, configuration->directory, configuration->folder, error) != 0) return -1;
 
   const volatile uint32_t *owner = make_owner_word();
   if (!owner) {
@@ -101,7 +100,7 @@ static int start(const struct crash_support_configuration *configuration, struct
   }
   crash_message_prepare();
   crash_stages_prepare();
-  crash_async_prepare(&record);
+  crash_async_prepare();
   crash_threads_add_existing();
   crash_signal_stack_arm();
   crash_handlers_reset();
@@ -159,6 +158,7 @@ int crash_support_run_id(uint8_t run_id[16]) {
 void crash_support_describe_process(void) {
   pthread_mutex_lock(&start_lock);
   if (crash_capture_is_owner()) {
+    crash_async_learn(&crash_capture.record);
     crash_record_make_resident(&crash_capture.record);
     crash_process_describe(&crash_capture.record);
   }

@@ -80,6 +80,7 @@ static uint64_t value_of(const struct crash_registers *registers, unsigned colum
 
 void crash_unwind(const struct crash_record *record, struct crash_cfi_cache *cache,
                   const uint64_t columns[CRASH_ARCH_COLUMNS], struct crash_walk *walk) {
+  crash_async_learn(record);
   struct crash_registers registers;
   for (unsigned i = 0; i < CRASH_ARCH_COLUMNS; i++) registers.values[i] = columns[i];
   registers.known = CRASH_REGISTERS_ALL_KNOWN;

@@ -25,6 +25,7 @@ extern "C" {
 struct crash_support_configuration {
   size_t size;              ///< sizeof(struct crash_support_configuration), so that the struct can grow
   const char *directory;    ///< where the record is made; must exist, be ours and be writable by nobody else
+  const char *folder;       ///< NULL, or where in `directory` it is made; must be the same, and is made where it is missing
   const char *service;      ///< NULL: the executable's name
   const char *release;      ///< NULL: none
   const char *environment;  ///< NULL: "production"

@@ -70,17 +70,16 @@ public enum CrashReporter {
       throw StartError(
         code: .privileged, message: "the process runs with rights that its user does not have", cause: EPERM)
     }
-    let root = try prepareSpool(configuration.directory)
-    guard try startCapture(configuration, root) else { return logSecondStart() }
-    DiagnosticSink.shared.setHandler(configuration.diagnostics)
-    ActiveRun.current = ActiveRun(
-      directory: configuration.directory, limits: configuration.limits, redactor: configuration.redactor)
+    guard let root = try startCapture(configuration) else { return logSecondStart() }
+    ActiveRun.begin(
+      ActiveRun(directory: configuration.directory, limits: configuration.limits, redactor: configuration.redactor),
+      diagnostics: configuration.diagnostics)
     processBackgroundWork(root, configuration)
   }
 
   /// Gives the signals back to their former handlers and removes this run's record.
   public static func stop() {
-    ActiveRun.current = nil
+    ActiveRun.end()
     crash_support_stop()
   }
 
@@ -128,43 +127,62 @@ public enum CrashReporter {
     StartError(code: .invalidConfiguration, message: message, cause: nil)
   }
 
-  /// As much of the spool as a record needs. The other folders are opened on the thread that works with them.
-  private static func prepareSpool(_ path: String) throws(StartError) -> SpoolRoot {
-    do throws(SystemError) {
-      let root = try SpoolRoot(path: path)
-      try root.make(recordsFolder)
-      return root
-    } catch { throw StartError(code: .spoolUnusable, message: error.description, cause: error.number) }
-  }
+  private static let recordsFolder: StaticString = "records"
 
-  private static let recordsFolder = "records"
-
-  /// - Returns: false where it was started by somebody else meanwhile.
-  private static func startCapture(
-    _ configuration: Configuration, _ root: borrowing SpoolRoot
-  ) throws(StartError) -> Bool {
+  /// - Returns: the spool's directory, opened and not checked by this function; nil where it was started by somebody else
+  ///   meanwhile.
+  private static func startCapture(_ configuration: Configuration) throws(StartError) -> Descriptor? {
     var failure = crash_support_error()
-    let result = (configuration.directory + "/" + recordsFolder).withCString { directory in
-      configuration.service.withCString { service in
-        withOptionalCString(configuration.release) { release in
-          configuration.environment.withCString { environment in
-            var values = crash_support_configuration(
-              size: MemoryLayout<crash_support_configuration>.size, directory: directory, service: service,
-              release: release, environment: environment)
-            return crash_support_start(&values, &failure)
-          }
-        }
-      }
+    var (result, root) = startCapture(configuration, &failure)
+    if result == CRASH_SUPPORT_FAILED {
+      // The spool is opened and checked in there. Whether it is what stood in the way, and its path, comes out here; and
+      // it is made, at the first start of all.
+      try prepareSpool(configuration.directory)
+      (result, root) = startCapture(configuration, &failure)
     }
-    guard result == CRASH_SUPPORT_FAILED else { return result == CRASH_SUPPORT_STARTED }
-    // The folder was opened and checked in there; where it was at fault, this says so with its path.
-    do throws(SystemError) {
-      _ = try root.folder(recordsFolder)
-    } catch { throw StartError(code: .spoolUnusable, message: error.description, cause: error.number) }
+    if let root, result == CRASH_SUPPORT_STARTED { return Descriptor(raw: root) }
+    guard result == CRASH_SUPPORT_FAILED else { return nil }
     let what = failure.what.map { String(cString: $0) } ?? "unknown step"
     throw StartError(
       code: .captureUnavailable, message: SystemError(number: failure.number, what).description,
       cause: failure.number)
+  }
+
+  private static func startCapture(
+    _ configuration: Configuration, _ failure: inout crash_support_error
+  ) -> (crash_support_start_result, root: Int32?) {
+    configuration.directory.withCString { directory in
+      // Here, and not on the thread that works in it: the host may change its root directory next, or its rights. And not
+      // through `SpoolRoot`, whose strings are 0.03 ms of a service's start.
+      let root = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+      guard root >= 0 else {
+        failure = crash_support_error(number: errno, what: nil)
+        return (CRASH_SUPPORT_FAILED, nil)
+      }
+      let result = configuration.service.withCString { service in
+        withOptionalCString(configuration.release) { release in
+          configuration.environment.withCString { environment in
+            recordsFolder.withUTF8Buffer { folder in
+              folder.withMemoryRebound(to: CChar.self) { folder in
+                var values = crash_support_configuration(
+                  size: MemoryLayout<crash_support_configuration>.size, directory: directory,
+                  folder: folder.baseAddress, service: service, release: release, environment: environment)
+                return crash_support_start(&values, &failure)
+              }
+            }
+          }
+        }
+      }
+      if result == CRASH_SUPPORT_STARTED { return (result, root) }
+      close(root)
+      return (result, nil)
+    }
+  }
+
+  private static func prepareSpool(_ path: String) throws(StartError) {
+    do throws(SystemError) {
+      _ = try SpoolRoot(path: path).folder("\(recordsFolder)")
+    } catch { throw StartError(code: .spoolUnusable, message: error.description, cause: error.number) }
   }
 
   private static func withOptionalCString<Result>(
@@ -174,22 +192,25 @@ public enum CrashReporter {
     return text.withCString(body)
   }
 
-  private static func processBackgroundWork(_ root: consuming SpoolRoot, _ configuration: Configuration) {
-    let work = SpoolWork(root: root)
+  private static func processBackgroundWork(_ root: consuming Descriptor, _ configuration: Configuration) {
+    // A closure cannot own a noncopyable value.
+    let raw = root.take()
     BackgroundWork.shared.begin()
     let started = BackgroundThread.run {
+      let root = Descriptor(raw: raw)
       defer { BackgroundWork.shared.end() }
       // First, as this run's own crash may come at any time.
       crash_support_describe_process()
-      guard let root = work.take() else { return }
       do throws(SystemError) {
         NextStart.run(
-          spool: try Spool(root: root), limits: configuration.limits,
+          spool: try Spool(root: SpoolRoot(path: configuration.directory, descriptor: root)),
+          limits: configuration.limits,
           builder: ReportBuilder(redactor: configuration.redactor, maximumBytes: configuration.limits.reportBytes),
           ownRunID: runIDBytes, report: { DiagnosticSink.shared.send($0) })
       } catch { reportWaiting(error.description) }
     }
     if !started {
+      close(raw)
       BackgroundWork.shared.end()
       reportWaiting("no thread could be made")
     }
@@ -198,14 +219,4 @@ public enum CrashReporter {
   private static func reportWaiting(_ reason: String) {
     DiagnosticSink.shared.send(Diagnostic(.spoolUnavailable, "earlier crashes wait for the next start: \(reason)"))
   }
-}
-
-/// Carries the opened spool to the thread that works on it: a closure cannot own a noncopyable value.
-// `@unchecked`: filled before the thread is made, emptied once by that thread, touched by nobody else.
-private final class SpoolWork: @unchecked Sendable {
-  private var root: SpoolRoot?
-
-  init(root: consuming SpoolRoot) { self.root = consume root }
-
-  func take() -> SpoolRoot? { root.take() }
 }

@@ -8,6 +8,13 @@ package struct Descriptor: ~Copyable {
 
   deinit { close(raw) }
 
+  /// Gives the descriptor to the caller, who closes it.
+  consuming func take() -> Int32 {
+    let raw = raw
+    discard self
+    return raw
+  }
+
   /// Opens a name inside a folder. Never follows a link in the last component, never waits for a FIFO's other end.
   static func open(
     _ name: String, in folder: borrowing Descriptor, flags: Int32, mode: mode_t = 0

@@ -2,7 +2,7 @@ internal import CrashModel
 private import Glibc
 
 /// Where diagnostics go: to the host's hook, or as one line to standard error.
-// `@unchecked`: handler and minutes are reached under the lock only.
+// `@unchecked`: the minutes are reached under the lock only.
 final class DiagnosticSink: @unchecked Sendable {
   typealias Handler = @Sendable (Diagnostic) -> Void
 
@@ -10,28 +10,21 @@ final class DiagnosticSink: @unchecked Sendable {
   static let shared = DiagnosticSink()
 
   private let lock = BareLock()
-  private var handler: Handler?
   /// Per code: when its minute began, how many were let through in it, how many were not.
   private var minutes: [Diagnostic.Code: (start: Int, passed: Int, dropped: Int)] = [:]
 
   private static let perMinute = 10
 
-  func setHandler(_ handler: Handler?) {
-    lock.lock()
-    self.handler = handler
-    lock.unlock()
-  }
-
   func send(_ diagnostic: Diagnostic) {
-    let (handler, passes, dropped) = count(diagnostic.code, now: Self.seconds())
+    let (passes, dropped) = count(diagnostic.code, now: Self.seconds())
     // The hook is called outside the lock: it may call into this module again.
     guard passes else { return }
-    if let handler { return handler(diagnostic) }
+    if let handler = ActiveRun.diagnostics { return handler(diagnostic) }
     let more = dropped > 0 ? " (and \(dropped) more like this)" : ""
     Self.writeLine(diagnostic.description + more)
   }
 
-  private func count(_ code: Diagnostic.Code, now: Int) -> (Handler?, passes: Bool, droppedBefore: Int) {
+  private func count(_ code: Diagnostic.Code, now: Int) -> (passes: Bool, droppedBefore: Int) {
     lock.lock()
     defer { lock.unlock() }
     var minute = minutes[code] ?? (now, 0, 0)
@@ -43,7 +36,7 @@ final class DiagnosticSink: @unchecked Sendable {
     let passes = minute.passed < Self.perMinute
     if passes { minute.passed += 1 } else { minute.dropped += 1 }
     minutes[code] = minute
-    return (handler, passes, dropped)
+    return (passes, dropped)
   }
 
   /// One write, so that lines of several threads do not mix, and none at all where it would have to wait: a logger that

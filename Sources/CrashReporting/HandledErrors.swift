@@ -55,20 +55,34 @@ struct ActiveRun: Sendable {
   var redactor: Redactor
 
   private static let lock = BareLock()
-  // `unsafe`: reached under the lock only.
+  // `unsafe`: both are reached under the lock only.
   private nonisolated(unsafe) static var stored: ActiveRun?
+  private nonisolated(unsafe) static var handler: DiagnosticSink.Handler?
 
   static var current: ActiveRun? {
-    get {
-      lock.lock()
-      defer { lock.unlock() }
-      return stored
-    }
-    set {
-      lock.lock()
-      defer { lock.unlock() }
-      stored = newValue
-    }
+    lock.lock()
+    defer { lock.unlock() }
+    return stored
+  }
+
+  /// The hook of the last run that was begun: work that goes on behind its end has something to say, too.
+  static var diagnostics: DiagnosticSink.Handler? {
+    lock.lock()
+    defer { lock.unlock() }
+    return handler
+  }
+
+  static func begin(_ run: ActiveRun, diagnostics: DiagnosticSink.Handler?) {
+    lock.lock()
+    defer { lock.unlock() }
+    stored = run
+    handler = diagnostics
+  }
+
+  static func end() {
+    lock.lock()
+    defer { lock.unlock() }
+    stored = nil
   }
 }
 

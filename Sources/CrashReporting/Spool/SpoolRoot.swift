@@ -14,11 +14,11 @@ struct SpoolRoot: ~Copyable {
     self.path = path
   }
 
-  /// Makes a folder in it where there is none, and does not look at one that is there.
-  func make(_ name: String) throws(SystemError) {
-    guard mkdirat(descriptor.raw, name, 0o700) == 0 || errno == EEXIST else {
-      throw .last("creating \(path)/\(name)")
-    }
+  /// The same for a directory that is opened already, without following a link.
+  init(path: String, descriptor: consuming Descriptor) throws(SystemError) {
+    try Self.check(descriptor, shown: path)
+    self.path = path
+    self.descriptor = descriptor
   }
 
   /// One of the folders in it, made and checked under the same rules.
@@ -47,6 +47,13 @@ struct SpoolRoot: ~Copyable {
           : "opening \(shown())")
     }
     let folder = Descriptor(raw: raw)
+    try check(folder, shown: shown())
+    return folder
+  }
+
+  private static func check(
+    _ folder: borrowing Descriptor, shown: @autoclosure () -> String
+  ) throws(SystemError) {
     let status = try folder.status()
     guard status.st_uid == geteuid() else {
       throw SystemError(number: EPERM, "using \(shown()), which belongs to user \(status.st_uid)")
@@ -54,6 +61,5 @@ struct SpoolRoot: ~Copyable {
     guard status.st_mode & (S_IWGRP | S_IWOTH) == 0 else {
       throw SystemError(number: EPERM, "using \(shown()), which others can write to; it must be 0700")
     }
-    return folder
   }
 }
