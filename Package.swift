@@ -109,7 +109,8 @@ let package = Package(
       name: "CrashFormatsTests", dependencies: ["CrashFormats", "CrashModel", "TestSupport"], exclude: ["Resources"],
       swiftSettings: swiftSettings),
     .testTarget(
-      name: "CrashGroupingTests", dependencies: ["CrashGrouping", "CrashModel"], swiftSettings: swiftSettings),
+      name: "CrashGroupingTests", dependencies: ["CrashGrouping", "CrashModel", "TestSupport"],
+      swiftSettings: swiftSettings),
     // The program that docs/output-formats.md shows.
     .executableTarget(
       name: "library-example", dependencies: ["CrashFormats", "CrashModel", "Symbolication"], path: "samples/library",

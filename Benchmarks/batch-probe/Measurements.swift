@@ -51,14 +51,14 @@ struct Measurements {
     for _ in 0..<rounds {
       for report in reports {
         let analysis = hasher.analyze(report)
-        if var member = GroupMember(report, blame: analysis.blame) {
+        if var member = GroupMember(report, analysis: analysis) {
           member.hash = analysis.hash
           table.add(member)
         }
       }
     }
     let analysed = Double(reports.count * rounds) / (Self.processorTime() - start)
-    let members = reports.compactMap { GroupMember($0, blame: hasher.analyze($0).blame) }
+    let members = reports.compactMap { GroupMember($0, analysis: hasher.analyze($0)) }
     table = GroupTable()
     start = Self.processorTime()
     for _ in 0..<10 * rounds { for member in members { table.add(member) } }

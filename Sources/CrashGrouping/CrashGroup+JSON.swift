@@ -38,7 +38,10 @@ extension CrashGroup {
     writer.array("hosts", hosts) { $0.string($1) }
     writer.flag("more_hosts", moreHosts)
     writer.member("environment", sample.environment)
+    writer.member("site", site)
     writer.flag("unreliable_victim", hasUnreliableVictim)
+    writer.array("merged_by", mergedBy) { $1.write(to: &$0) }
+    writer.array("may_be", suggestions) { $1.write(to: &$0) }
     writer.member("sample", sample.reportID)
     writer.endObject()
   }
@@ -47,5 +50,14 @@ extension CrashGroup {
   public var sortedReleases: [(name: String, count: Int)] {
     releases.map { (name: $0.key, count: $0.value) }
       .sorted { ($1.count, $0.name) < ($0.count, $1.name) }
+  }
+}
+
+extension GroupMerge {
+  fileprivate func write(to writer: inout JSONWriter) {
+    writer.beginObject()
+    writer.member("rule", rule.rawValue)
+    writer.member("stack_hash", stackHash)
+    writer.endObject()
   }
 }

@@ -22,6 +22,19 @@ public struct CrashGroup: Hashable, Sendable {
   public private(set) var hosts: [String]
   /// There were more than `hosts` names.
   public private(set) var moreHosts: Bool
+  /// What tells whether two groups were ever seen in the same build, and so cannot be one bug.
+  public private(set) var builds: BuildSet
+  /// Ways on which the blamed function was called, of the reports with debug information.
+  public private(set) var callPaths: CallPathSet
+  /// Line within the blamed function, counted from its declaration; nil where no report says it, or several differ.
+  public private(set) var siteLine: Int?
+  /// Which of the places within the blamed function this is, from 1 on; nil where there is only one. A number of this
+  /// answer: with other reports the places may be numbered otherwise.
+  public internal(set) var site: Int?
+  /// Which groups were made one with this one, and by which rule; in the order of rule and hash.
+  public internal(set) var mergedBy: [GroupMerge] = []
+  /// Which groups may be this one under another name. A person decides.
+  public internal(set) var suggestions: [GroupMerge] = []
   /// The report with the best names and, of those, the latest one. What a group is called comes from it.
   public private(set) var sample: GroupMember
 
@@ -35,6 +48,9 @@ public struct CrashGroup: Hashable, Sendable {
     releases = member.release.map { [$0: 1.addingClamped(member.suppressedCount)] } ?? [:]
     hosts = member.host.map { [$0] } ?? []
     moreHosts = false
+    builds = BuildSet(member.build)
+    callPaths = CallPathSet([member.callPath])
+    siteLine = member.siteLine
     sample = member
   }
 
@@ -59,6 +75,9 @@ public struct CrashGroup: Hashable, Sendable {
     }
     if let release = member.release { releases[release] = (releases[release] ?? 0).addingClamped(crashes) }
     if let host = member.host { add(host: host) }
+    builds.insert(member.build)
+    callPaths.insert(member.callPath)
+    if siteLine != member.siteLine { siteLine = nil }
     if Self.isBetterSample(member, than: sample) {
       sample = member
       hash = member.hash
@@ -90,6 +109,12 @@ public struct CrashGroup: Hashable, Sendable {
       moreHosts = moreHosts || other.moreHosts || all.count > Self.hostLimit
       hosts = Array(all.prefix(Self.hostLimit))
     }
+    builds.formUnion(other.builds)
+    callPaths.formUnion(other.callPaths)
+    if siteLine != other.siteLine { siteLine = nil }
+    mergedBy = GroupMerge.union(mergedBy, other.mergedBy)
+    suggestions = GroupMerge.union(suggestions, other.suggestions)
+    if site != other.site { site = nil }
     if Self.isBetterSample(other.sample, than: sample) { sample = other.sample }
     hash = sample.hash
   }
@@ -105,7 +130,7 @@ public struct CrashGroup: Hashable, Sendable {
 
 extension Int {
   /// Counts from outside can be anything up to the largest number.
-  fileprivate func addingClamped(_ other: Int) -> Int {
+  func addingClamped(_ other: Int) -> Int {
     let (sum, overflow) = addingReportingOverflow(Swift.max(other, 0))
     return overflow ? .max : sum
   }

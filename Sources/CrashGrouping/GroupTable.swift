@@ -20,11 +20,18 @@ public struct GroupMember: Hashable, Sendable {
   public var host: String?
   /// Further crashes that were counted and not stored.
   public var suppressedCount: Int
+  /// The build that crashed.
+  public var build: BuildKey?
+  /// `StackAnalysis.siteLine`.
+  public var siteLine: Int?
+  /// `StackAnalysis.callPath()`.
+  public var callPath: [String]
 
   public init(
     reportID: String, scope: String, hash: StackHash, previousHashes: [StackHash] = [], reason: Reason? = nil,
     message: String? = nil, blame: Blame? = nil, timestamp: Timestamp? = nil, release: String? = nil,
-    environment: String? = nil, host: String? = nil, suppressedCount: Int = 0
+    environment: String? = nil, host: String? = nil, suppressedCount: Int = 0, build: BuildKey? = nil,
+    siteLine: Int? = nil, callPath: [String] = []
   ) {
     self.reportID = reportID
     self.scope = scope
@@ -38,17 +45,24 @@ public struct GroupMember: Hashable, Sendable {
     self.environment = environment
     self.host = host
     self.suppressedCount = suppressedCount
+    self.build = build
+    self.siteLine = siteLine
+    self.callPath = callPath
   }
 
+  /// - Parameter analysis: of this report. Where the report has a better hash from elsewhere, its names are not those that
+  ///   the hash was made of, and say nothing about places and ways.
   /// - Returns: nil for a report without a stack hash.
-  public init?(_ report: CrashReport, blame: Blame?) {
+  public init?(_ report: CrashReport, analysis: StackAnalysis) {
     guard let hash = report.stackHash else { return nil }
+    let isSame = hash == analysis.hash
     let executable = report.process?.executable?.split(separator: "/").last.map(String.init)
     self.init(
       reportID: report.id, scope: report.service ?? executable ?? "", hash: hash,
-      previousHashes: report.previousStackHashes, reason: report.reason, message: report.message, blame: blame,
-      timestamp: report.timestamp, release: report.release, environment: report.environment,
-      host: report.process?.host, suppressedCount: report.suppressedCount ?? 0)
+      previousHashes: report.previousStackHashes, reason: report.reason, message: report.message,
+      blame: analysis.blame, timestamp: report.timestamp, release: report.release, environment: report.environment,
+      host: report.process?.host, suppressedCount: report.suppressedCount ?? 0, build: BuildKey(report),
+      siteLine: isSame ? analysis.siteLine : nil, callPath: isSame ? analysis.callPath() : [])
   }
 }
 
@@ -61,62 +75,62 @@ public struct GroupMember: Hashable, Sendable {
 /// var table = GroupTable()
 /// for report in reports {
 ///   let analysis = StackHasher().analyze(report)
-///   if let member = GroupMember(report, blame: analysis.blame) { table.add(member) }
+///   if let member = GroupMember(report, analysis: analysis) { table.add(member) }
 /// }
 /// for group in table.groups() { print(group.count, group.hash.digits) }
 /// ```
 public struct GroupTable: Sendable {
-  private struct Key: Hashable {
-    var scope: String
-    var hash: StackHash
-  }
-
-  private var table: [Key: CrashGroup] = [:]
+  /// What `groups()` makes groups of: see `GroupCell`.
+  private var cells: [GroupCell: CrashGroup] = [:]
   /// For a hash: the better hashes of crashes that had it too. More than one means that it cannot say which is meant.
-  private var better: [Key: Set<StackHash>] = [:]
+  private var better: [GroupCell.Bug: Set<StackHash>] = [:]
 
   public init() {}
 
   public mutating func add(_ member: GroupMember) {
-    let key = Key(scope: member.scope, hash: member.hash)
-    // In its place: nearly every report belongs to a group that is there.
-    if table[key]?.add(member) == nil { table[key] = CrashGroup(member) }
+    let cell = GroupCell(member)
+    // In its place: nearly every report belongs to a cell that is there.
+    if cells[cell]?.add(member) == nil { cells[cell] = CrashGroup(member) }
     for previous in member.previousHashes where previous.quality < member.hash.quality {
-      better[Key(scope: member.scope, hash: previous), default: []].insert(member.hash)
+      better[GroupCell.Bug(scope: member.scope, hash: previous), default: []].insert(member.hash)
     }
   }
 
   /// The groups: largest first, then latest, then by hash.
   ///
   /// Reports that only have a lower-quality hash join the group that owns it. Where two groups own it (fewer names told
-  /// the two bugs not apart), they stay a group of their own: a wrong union cannot be seen, an extra row can.
-  public func groups() -> [CrashGroup] {
-    var joined: [Key: CrashGroup] = [:]
-    for (key, group) in table {
-      let owner = owner(of: key)
+  /// the two bugs not apart), they stay a group of their own: a wrong union cannot be seen, an extra row can. Then
+  /// different places within one function become groups (`GroupSites`), and groups that are one bug become one
+  /// (`GroupMerges`).
+  ///
+  /// - Parameter rules: which groups are to be merged in any case, and which never by themselves.
+  public func groups(rules: GroupingRules = GroupingRules()) -> [CrashGroup] {
+    var joined: [GroupCell: CrashGroup] = [:]
+    for (cell, group) in cells {
+      let owner = owner(of: cell)
       if joined[owner] == nil {
         joined[owner] = group
       } else {
         joined[owner]?.formUnion(group)
       }
     }
-    return joined.values.sorted { left, right in
+    return GroupMerges.merge(GroupSites.split(joined), rules: rules).sorted { left, right in
       if left.count != right.count { return left.count > right.count }
       if left.lastSeen != right.lastSeen {
         return (left.lastSeen?.rawValue ?? .min) > (right.lastSeen?.rawValue ?? .min)
       }
-      return (left.hash.digits, left.scope) < (right.hash.digits, right.scope)
+      return (left.hash.digits, left.site ?? 0, left.scope) < (right.hash.digits, right.site ?? 0, right.scope)
     }
   }
 
   /// Follows the only better hash until there is none; ends, as the quality grows with every step.
-  private func owner(of key: Key) -> Key {
-    var key = key
-    while let candidates = better[key], candidates.count == 1, let next = candidates.first,
-      next.quality > key.hash.quality
+  private func owner(of cell: GroupCell) -> GroupCell {
+    var cell = cell
+    while let candidates = better[cell.bug], candidates.count == 1, let next = candidates.first,
+      next.quality > cell.bug.hash.quality
     {
-      key.hash = next
+      cell.bug.hash = next
     }
-    return key
+    return cell
   }
 }

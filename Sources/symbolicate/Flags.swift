@@ -44,7 +44,7 @@ struct Flag: Sendable {
   private static let withAddr = both + [.addr]
   private static let everywhereWithAddr = everywhere + [.addr]
 
-  static let all: [Flag] = ofAddr + debugFileFlags + ofReports
+  static let all: [Flag] = ofAddr + debugFileFlags + ofReports + ofGrouping
 
   /// The flag that a command knows by a word or a letter; one of another command where it knows none.
   static func first(for command: Command, where isMeant: (Flag) -> Bool) -> Flag? {

@@ -30,7 +30,7 @@ struct GroupCommand {
       let processed = pipeline.process(report)
       totals.add(processed)
       for problem in processed.symbols.compactMap(\.problem) { diagnostics.errorOnce(problem) }
-      if let member = GroupMember(processed.report, blame: processed.analysis.blame) {
+      if let member = GroupMember(processed.report, analysis: processed.analysis) {
         table.add(member)
       } else {
         totals.incomplete += 1
@@ -44,7 +44,7 @@ struct GroupCommand {
     for problem in after { try problem.tell(diagnostics, options.format, output) }
     totals.errors = source.errorCount + before.count + after.count
     totals.skipped = source.skippedCount
-    let groups = table.groups()
+    let groups = table.groups(rules: options.grouping.rules)
     let shown = Array(groups.prefix(options.limit ?? groups.count))
     switch options.format {
     case .json:

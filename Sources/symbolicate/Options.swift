@@ -79,6 +79,7 @@ struct Options {
   var strict = false
   var debugFiles = DebugFileOptions()
   var addr = AddrOptions()
+  var grouping = GroupingOptions()
   var showsHelp = false
   var showsVersion = false
   var completionShell: Completion.Shell?

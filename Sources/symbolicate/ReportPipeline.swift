@@ -1,4 +1,5 @@
 internal import CrashFormats
+private import CrashGrouping
 internal import CrashModel
 internal import Symbolication
 
@@ -14,7 +15,7 @@ struct ProcessedReport {
 /// The way of every report: redaction, names, reason, stack hash.
 final class ReportPipeline {
   let symbolicator: Symbolicator
-  private let hasher = StackHasher()
+  private let hasher: StackHasher
   /// nil to leave what reports say as it is.
   private let redactor: Redactor?
 
@@ -32,6 +33,8 @@ final class ReportPipeline {
   /// - Parameter progress: shown while debug files are read.
   init(options: Options, for purpose: Purpose = .reports, progress: Progress? = nil) {
     self.purpose = purpose
+    let rules = options.grouping.rules
+    hasher = StackHasher(leavesBuildOut: options.grouping.acrossBuilds, rules: rules.isEmpty ? nil : rules)
     symbolicator = options.symbolicator(files: options.executables)
     redactor = options.redacts ? Redactor() : nil
     if let progress { symbolicator.whileWaiting = { progress.wait("reading debug files") } }

@@ -46,7 +46,7 @@ struct SymbolicateCommand {
       switch options.format {
       case .text where isList:
         try output.write(Self.line(for: processed, place: place))
-        if let member = GroupMember(processed.report, blame: processed.analysis.blame) { groups.add(member) }
+        if let member = GroupMember(processed.report, analysis: processed.analysis) { groups.add(member) }
         for problem in processed.symbols.compactMap(\.problem) { diagnostics.errorOnce(problem) }
       case .json where folder == nil:
         try array.add(processed.report.json(pretty: options.pretty), to: output)

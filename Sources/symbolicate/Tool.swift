@@ -13,7 +13,7 @@ enum Tool {
   }
 
   private static func status(arguments: [Argument]) -> ExitStatus {
-    let options: Options
+    var options: Options
     do throws(UsageError) { options = try ArgumentParser.parse(arguments) } catch {
       return usage(error.message)
     }
@@ -32,6 +32,12 @@ enum Tool {
       } catch {
         return usage(error.message)
       }
+      if let path = options.grouping.rulesFile {
+        do throws(RulesFile.Failure) { options.grouping.rules = try RulesFile.read(path) } catch {
+          diagnostics.fatal(error.message)
+          return .usage
+        }
+      }
       // Where each report becomes a file, nothing goes to standard output.
       output = try Output(path: OutputFolder.isMeant(by: options) ? nil : options.output)
     } catch {
@@ -40,6 +46,8 @@ enum Tool {
     do throws(Output.Failure) {
       var status: ExitStatus
       switch options.command {
+      case .group where options.grouping.isDiff:
+        status = try DiffCommand(options: options, diagnostics: diagnostics, output: output).run()
       case .group:
         var command = GroupCommand(options: options, diagnostics: diagnostics, output: output)
         status = try command.run()

@@ -23,6 +23,15 @@ public enum CanonicalName {
     "async ",
   ]
 
+  private static let closurePrefix = "closure in "
+
+  /// Where the name of a closure says that it is one; nil for other functions. Without it the name is that of the function
+  /// that the closure is in. It stands behind the module.
+  static func closureMarker(in name: String) -> Range<String.Index>? {
+    guard name.utf8Contains(closurePrefix) else { return nil }
+    return Substring(name).range(of: closurePrefix)
+  }
+
   // By bytes, as all marks are ASCII: a month of crashes has hundreds of thousands of names, and characters, which may be
   // made of many scalars, cost a hundred times as much.
   private static func swift(_ name: String) -> String? {
@@ -54,7 +63,7 @@ public enum CanonicalName {
     }
     if generated.contains(where: { text.has($0, at: start) }) { return nil }
     // One closure or several nested ones: how many there are is the optimiser's choice too.
-    var result = closures > 0 ? Array("closure in ".utf8) : []
+    var result = closures > 0 ? Array(closurePrefix.utf8) : []
     appendWithoutGenericArguments(text.extracting(start..<text.count), to: &result)
     return String(decoding: result, as: UTF8.self)
   }

@@ -23,6 +23,7 @@ enum FrameRule: Hashable, Sendable {
   case noDebugInformation
   case sourceOfSystem
   case imageOfApplication
+  case ruleOfUser
 
   var text: String {
     switch self {
@@ -46,6 +47,7 @@ enum FrameRule: Hashable, Sendable {
     case .functionOfRuntimes: "a function of the runtimes"
     case .noDebugInformation: "no debug information in an image that has it"
     case .sourceOfSystem: "source among the system's headers"
+    case .ruleOfUser: "a rule of the rules file"
     case .imageOfApplication: "C or C++ of the application's image"
     }
   }

@@ -8,6 +8,10 @@ public struct StackAnalysis: Sendable {
   public var frames: [ClassifiedFrame]
   /// What was hashed; parts are separated by NUL.
   public var key = ""
+  /// The group that the report's tag or a rule of the user's asked for, in the place of reason and function.
+  public var group: String?
+  /// A rule of the user's says that different lines of the blamed function are one bug.
+  public var ignoresSite = false
 
   public struct ClassifiedFrame: Sendable {
     public var frame: SymbolicatedFrame

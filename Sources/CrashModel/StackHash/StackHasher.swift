@@ -1,5 +1,3 @@
-private import CCrashFormat
-
 /// Computes `stack_hash` with algorithm g1 (`docs/stack-hash.md`).
 ///
 /// A pure function of the report: the same in the daemon at its next start and in `symbolicate`, whatever the order in
@@ -16,9 +14,25 @@ public struct StackHasher: Sendable {
   /// Modules that are the application's besides the one that is named like its executable.
   public var applicationModules: Set<String>
 
+  /// Leave the build out of hashes of quality `symtab`, so that they hold across builds.
+  ///
+  /// Names without inlined functions change with the optimiser's mood, so that one bug has several such hashes and several
+  /// bugs share one. For whoever has no debug files and never will, and wants to see releases together all the same. These
+  /// hashes are other ones than without this option, and never meet them.
+  public var leavesBuildOut = false
+
+  /// What the team knows about its own code.
+  public var rules: (any StackRules)?
+
   private let names = NameCache()
 
-  public init(applicationModules: Set<String> = []) { self.applicationModules = applicationModules }
+  public init(
+    applicationModules: Set<String> = [], leavesBuildOut: Bool = false, rules: (any StackRules)? = nil
+  ) {
+    self.applicationModules = applicationModules
+    self.leavesBuildOut = leavesBuildOut
+    self.rules = rules
+  }
 
   // Enough for every recursion to show its cycle, and few enough to name.
   static let topLimit = 256
@@ -56,13 +70,50 @@ public struct StackHasher: Sendable {
     }
     var analysis = StackAnalysis(
       reason: reason, hash: StackHash(digits: "", quality: .offsets), blame: nil, frames: consume frames)
+    let revision = rules?.revise(&analysis, report: report)
     let scope = report.service ?? (report.process?.executable == nil ? nil : report.executableName) ?? ""
     if reason == .stackOverflow {
       blameRecursion(&analysis, report: report, scope: scope)
     } else {
-      blameFrame(&analysis, report: report, scope: scope)
+      blameFrame(&analysis, report: report, scope: scope, revision: revision)
     }
+    applyGroup(to: &analysis, report: report, scope: scope)
     return analysis
+  }
+
+  /// The tag by which a program says itself which crashes belong together.
+  public static let groupTag = "fingerprint"
+
+  // A group that was asked for by the report's tag, or by a rule.
+  private func applyGroup(to analysis: inout StackAnalysis, report: CrashReport, scope: String) {
+    let verdict = rules?.judge(analysis, report: report)
+    analysis.ignoresSite = verdict?.ignoresSite ?? false
+    let asked = report.tags.first { $0.key == Self.groupTag }?.value
+    guard let text = asked ?? verdict?.group, !text.isEmpty else { return }
+    var name = ""
+    var rest = Substring(text)
+    // Once over the text, so that what is put in is not looked through for further marks.
+    while let open = rest.firstIndex(of: "{") {
+      name += rest[..<open]
+      rest = rest[open...]
+      let marks = [
+        ("{default}", analysis.hash.digits), ("{function}", analysis.blame?.function ?? ""),
+        ("{reason}", analysis.reason.rawValue),
+      ]
+      if let mark = marks.first(where: { rest.hasPrefix($0.0) }) {
+        name += mark.1
+        rest = rest.dropFirst(mark.0.count)
+      } else {
+        name += "{"
+        rest = rest.dropFirst()
+      }
+    }
+    name += rest
+    // What the name is made of decides how far it holds: a text of its own holds everywhere.
+    let isOwn = !text.utf8Contains("{default}") && !text.utf8Contains("{function}")
+    analysis.key = [Self.algorithm, scope, "group", name].joined(separator: "\0")
+    analysis.hash = Self.hash(of: analysis.key, quality: isOwn ? .dwarf : analysis.hash.quality)
+    analysis.group = name
   }
 
   // The function that a thread begins in: `start_thread` and `clone3` of glibc stand outside of it. With the capture
@@ -105,9 +156,13 @@ public struct StackHasher: Sendable {
 
   // MARK: Blame
 
-  private func blameFrame(_ analysis: inout StackAnalysis, report: CrashReport, scope: String) {
+  private func blameFrame(
+    _ analysis: inout StackAnalysis, report: CrashReport, scope: String, revision: StackRevision? = nil
+  ) {
     var blamed: Int?
     for index in analysis.frames.indices {
+      if index == revision?.boundary { break }
+      if revision?.helpers.contains(index) ?? false, !analysis.reason.isFault { continue }
       let frameClass = analysis.frames[index].frameClass
       // Nearer than any other code of the application's: passing over it would blame a caller, or the runtime, for what
       // only lacks a name.
@@ -255,12 +310,16 @@ public struct StackHasher: Sendable {
     _ analysis: inout StackAnalysis, scope: String, name: String, quality: StackHash.Quality, build: String
   ) {
     var key = [Self.algorithm, scope, analysis.reason.rawValue, name].joined(separator: "\0")
-    if quality != .dwarf { key += "\0" + quality.rawValue + "\0" + build }
+    if quality != .dwarf {
+      key += "\0" + quality.rawValue
+      if quality != .symtab || !leavesBuildOut { key += "\0" + build }
+    }
     analysis.key = key
-    var digest = [UInt8](repeating: 0, count: 32)
-    let bytes = Array(key.utf8)
-    bytes.withUnsafeBytes { input in crash_sha256(input.baseAddress, input.count, &digest) }
-    analysis.hash = StackHash(digits: Hex.string(digest.prefix(16)), quality: quality)
+    analysis.hash = Self.hash(of: key, quality: quality)
+  }
+
+  private static func hash(of key: String, quality: StackHash.Quality) -> StackHash {
+    StackHash(digits: Hex.string(SHA256.digest(Array(key.utf8)).prefix(16)), quality: quality)
   }
 }
 
