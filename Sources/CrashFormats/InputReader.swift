@@ -32,8 +32,11 @@ public final class InputReader {
   }
 
   /// - Returns: nil without memory.
-  public init?() {
-    guard let reader = ReportReader(), let contents = JSONContentReader() else { return nil }
+  public convenience init?() { self.init(detail: .all) }
+
+  /// - Parameter detail: how much of a `crash-report/1` is wanted.
+  package init?(detail: ReportReader.Detail) {
+    guard let reader = ReportReader(detail: detail), let contents = JSONContentReader() else { return nil }
     self.reader = reader
     self.contents = contents
   }
@@ -47,12 +50,18 @@ public final class InputReader {
     try read(path.map { FilePath($0) }, event)
   }
 
-  /// - Parameter requiresMark: JSON is read only if its beginning has a `"schema"`: for files that nobody named, of which
-  ///   most are something else, and large ones too.
-  package func read(_ path: FilePath?, requiresMark: Bool = false, _ event: (Event) -> Bool) throws(InputError) {
+  /// - Parameters:
+  ///   - requiresMark: JSON is read only if its beginning has a `"schema"`: for files that nobody named, of which most are
+  ///     something else, and large ones too.
+  ///   - beginning: what was read of the file before, from its start.
+  package func read(
+    _ path: FilePath?, requiresMark: Bool = false, beginning: UnsafeRawBufferPointer = .init(start: nil, count: 0),
+    _ event: (Event) -> Bool
+  ) throws(InputError) {
     let file: InputFile
     if let path { file = try InputFile(path: path) } else { file = InputFile.standardInput() }
     var lines = LineBuffer(limit: Self.documentLimit, padding: ReportReader.padding, size: file.size)
+    lines.append(beginning, isAll: false)
     // Only a prefix is read before the format is known: four gigabytes of zeros are refused like four of them.
     while lines.count < Self.prefixSize, try lines.fill(from: file, atMost: Self.prefixSize - lines.count) {}
     let format: InputFormat
@@ -68,9 +77,27 @@ public final class InputReader {
       guard !requiresMark || InputFormat.hasMark(lines.unread) || InputFormat.hasBeginning(lines.unread) else {
         throw InputError(.unknownFormat, "JSON without a \"schema\" in its first \(lines.count) bytes")
       }
-      try readJSON(&lines, from: file, event)
+      try readJSON(&lines, from: file, behind: 0, event)
     case .log: try LogFile(contents: contents).read(&lines, from: file, event)
     }
+  }
+
+  /// Whether a file begins with a report that is a line of its own: then the lines of reports in it can be read apart.
+  package static func isOfLines(_ beginning: UnsafeRawBufferPointer) -> Bool {
+    guard beginning.starts(with: "{\"schema\":\"crash-report/".utf8),
+      let end = beginning.firstIndex(of: UInt8(ascii: "\n"))
+    else { return false }
+    return beginning[..<end].last { $0 > 0x20 } == UInt8(ascii: "}")
+  }
+
+  /// Reads lines of such a file.
+  ///
+  /// - Parameter firstLine: the number of the first of them in the file.
+  package func readLines(_ bytes: UnsafeRawBufferPointer, firstLine: Int, _ event: (Event) -> Bool) throws(InputError) {
+    var lines = LineBuffer(limit: Self.documentLimit, padding: ReportReader.padding, size: UInt64(bytes.count))
+    lines.append(bytes, isAll: true)
+    // Nothing is read from it, as all is there.
+    try readJSON(&lines, from: InputFile.standardInput(), behind: firstLine - 1, event)
   }
 
   private func readRecord(_ lines: inout LineBuffer, from file: borrowing InputFile, _ event: (Event) -> Bool)
@@ -98,10 +125,12 @@ public final class InputReader {
   /// line of its own looks like: where no value may stand, or where the object has a schema, it ends the document before.
   /// Where neither tells, the lines are tried as one document, and if they are none, are read again from that line on.
   /// What is broken is one problem, and costs no line behind it.
-  private func readJSON(_ lines: inout LineBuffer, from file: borrowing InputFile, _ event: (Event) -> Bool)
-    throws(InputError)
-  {
-    var lineNumber = 0
+  ///
+  /// - Parameter lineNumber: how many lines were read before.
+  private func readJSON(
+    _ lines: inout LineBuffer, from file: borrowing InputFile, behind lineNumber: Int, _ event: (Event) -> Bool
+  ) throws(InputError) {
+    var lineNumber = lineNumber
     let log = LogReader(json: contents)
     // So many bytes are read again; a file that is made to be read again and again is read a line at a time from then on.
     var budget = Self.rereadLimit

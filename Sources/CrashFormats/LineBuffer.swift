@@ -21,6 +21,14 @@ struct LineBuffer: ~Copyable {
     memory.initializeMemory(as: UInt8.self, repeating: 0)
   }
 
+  /// Bytes that were read before; nothing more is read if they are all.
+  mutating func append(_ bytes: UnsafeRawBufferPointer, isAll: Bool) {
+    if memory.count - padding - end < bytes.count { makeRoom(bytes.count) }
+    UnsafeMutableRawBufferPointer(rebasing: memory[end...]).copyMemory(from: bytes)
+    end += bytes.count
+    isAtEnd = isAll
+  }
+
   deinit { memory.deallocate() }
 
   var count: Int { end - start }

@@ -103,7 +103,7 @@ public struct MarkdownReportWriter: Sendable {
   }
 
   /// The beginning of a text that is too long.
-  private static func cut(_ text: String, to count: Int) -> String {
+  package static func cut(_ text: String, to count: Int) -> String {
     let scalars = text.unicodeScalars
     guard let end = scalars.index(scalars.startIndex, offsetBy: count, limitedBy: scalars.endIndex),
       end < scalars.endIndex
@@ -112,7 +112,7 @@ public struct MarkdownReportWriter: Sendable {
   }
 
   /// A code span, in which nothing but its own delimiter means anything.
-  static func code(_ text: String) -> String {
+  package static func code(_ text: String) -> String {
     let line = Printable.line(text)
     guard !line.isEmpty else { return "—" }
     let ticks = String(repeating: "`", count: longestRun(in: line) + 1)
@@ -124,7 +124,7 @@ public struct MarkdownReportWriter: Sendable {
   }
 
   /// Fenced code, with an empty line behind it.
-  static func fence(_ content: String) -> String {
+  package static func fence(_ content: String) -> String {
     let ticks = String(repeating: "`", count: max(3, longestRun(in: content) + 1))
     let end = content.isEmpty || content.utf8.last == UInt8(ascii: "\n") ? "" : "\n"
     return "\(ticks)text\n\(content)\(end)\(ticks)\n\n"

@@ -4,6 +4,9 @@ internal import CrashModel
 struct ReportDecoder {
   /// Values that were left out, once each however often they stand there.
   private var notes: [String] = []
+  private let detail: ReportReader.Detail
+
+  init(detail: ReportReader.Detail = .all) { self.detail = detail }
 
   private static let reportKinds = Vocabulary(ReportKind.self)
   private static let qualities = Vocabulary(StackHash.Quality.self)
@@ -17,9 +20,11 @@ struct ReportDecoder {
     var hasID = false
     var digits: String?
     var quality: StackHash.Quality?
+    let onlyThread = detail == .crash ? crashedThread(of: root) : nil
     // `forEachMember` borrows nothing of self, so the notes travel in a copy.
     var decoder = self
     try root.forEachMember { key, value throws(ReportError) in
+      if decoder.detail == .crash, Self.isOfNoCrash(key) { return }
       switch key {
       case "id":
         report.id = try value.string()
@@ -56,8 +61,10 @@ struct ReportDecoder {
       case "notes":
         report.notes = try decoder.elements(value) { _, element throws(ReportError) in try element.string() }
       case "threads":
-        report.threads = try decoder.elements(value) { decoder, element throws(ReportError) in
-          try decoder.thread(element)
+        report.threads.reserveCapacity(value.elementCount)
+        try value.forEachElement { element throws(ReportError) in
+          let isWanted = onlyThread.map { $0 == report.threads.count } ?? true
+          report.threads.append(isWanted ? try decoder.thread(element) : ThreadInfo())
         }
       case "images":
         report.images = try decoder.elements(value) { decoder, element throws(ReportError) in
@@ -82,6 +89,19 @@ struct ReportDecoder {
     for note in decoder.notes where !report.notes.contains(note) { report.notes.append(note) }
     self = decoder
     return report
+  }
+
+  /// What says nothing of which crash it was.
+  private static func isOfNoCrash(_ key: JSONKey) -> Bool {
+    switch key {
+    case "stack", "run_id", "operation", "task", "user_id", "tags", "breadcrumbs": true
+    default: false
+    }
+  }
+
+  /// The only thread whose frames are wanted; nil where the report does not say which crashed.
+  private func crashedThread(of root: JSONValue) -> Int? {
+    root.member("thread").flatMap { value in try? value.integer(0...Int(Int32.max)) }
   }
 
   // MARK: Parts
@@ -207,6 +227,8 @@ struct ReportDecoder {
       case "status": thread.status = try decoder.choice(value, "thread status", of: Self.threadStatuses)
       case "registers":
         try value.forEachMember { name, value throws(ReportError) in
+          // Whether the stack overflowed, its pointer says.
+          if decoder.detail == .crash, !("rsp" ~= name), !("sp" ~= name) { return }
           thread.registers.append(ThreadInfo.Register(name: name.string, value: try value.hex()))
         }
       case "frames":

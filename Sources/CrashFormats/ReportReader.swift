@@ -15,6 +15,14 @@ public final class ReportReader {
   public static let padding = JSONParser.padding
 
   private let parser: JSONParser
+  private let detail: Detail
+
+  /// How much of a report is wanted.
+  package enum Detail: Sendable {
+    case all
+    /// What says which crash it was: no breadcrumbs, tags, or threads that did not crash.
+    case crash
+  }
 
   /// What a JSON document is.
   public enum Document: Sendable {
@@ -24,9 +32,13 @@ public final class ReportReader {
   }
 
   /// - Returns: nil without memory.
-  public init?() {
+  public convenience init?() { self.init(detail: .all) }
+
+  /// - Parameter detail: what is not part of it is not read, and an error in it no error.
+  package init?(detail: Detail) {
     guard let parser = JSONParser() else { return nil }
     self.parser = parser
+    self.detail = detail
   }
 
   /// Reads a report.
@@ -55,7 +67,7 @@ public final class ReportReader {
       let schema: String
       do throws(ReportError) { schema = try value.string() } catch { throw error.inside(key: "schema") }
       if schema == CrashReport.schema {
-        var decoder = ReportDecoder()
+        var decoder = ReportDecoder(detail: detail)
         return .report(try decoder.report(root))
       }
       if schema.hasPrefix("crash-report/") {

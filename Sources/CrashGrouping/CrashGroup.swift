@@ -9,49 +9,88 @@ public struct CrashGroup: Hashable, Sendable {
 
   public var scope: String
   /// The best one.
-  public private(set) var hash: StackHash
-  /// All that the group owns.
-  public private(set) var hashes: Set<StackHash>
+  public package(set) var hash: StackHash
+  /// Those that the group owns besides `hash`, by quality and digits.
+  public package(set) var otherHashes: [StackHash]
+  /// Reports, each as often as it was added.
+  public package(set) var reportCount: Int
   /// Crashes, those included that were counted and not stored.
-  public private(set) var count: Int
-  public private(set) var firstSeen: Timestamp?
-  public private(set) var lastSeen: Timestamp?
-  /// How many crashes each release had.
-  public private(set) var releases: [String: Int]
+  public package(set) var count: Int
+  public package(set) var firstSeen: Timestamp?
+  public package(set) var lastSeen: Timestamp?
+  public package(set) var releases: ReleaseCounts
+  public package(set) var days: DayCounts
   /// The alphabetically first ones, at most `hostLimit`.
-  public private(set) var hosts: [String]
+  public package(set) var hosts: [String]
   /// There were more than `hosts` names.
-  public private(set) var moreHosts: Bool
+  public package(set) var moreHosts: Bool
   /// What tells whether two groups were ever seen in the same build, and so cannot be one bug.
-  public private(set) var builds: BuildSet
+  public package(set) var builds: BuildSet
   /// Ways on which the blamed function was called, of the reports with debug information.
-  public private(set) var callPaths: CallPathSet
+  public package(set) var callPaths: CallPathSet
   /// Line within the blamed function, counted from its declaration; nil where no report says it, or several differ.
-  public private(set) var siteLine: Int?
+  public package(set) var siteLine: Int?
   /// Which of the places within the blamed function this is, from 1 on; nil where there is only one. A number of this
   /// answer: with other reports the places may be numbered otherwise.
-  public internal(set) var site: Int?
+  public package(set) var site: Int?
   /// Which groups were made one with this one, and by which rule; in the order of rule and hash.
-  public internal(set) var mergedBy: [GroupMerge] = []
+  public package(set) var mergedBy: [GroupMerge] = []
   /// Which groups may be this one under another name. A person decides.
-  public internal(set) var suggestions: [GroupMerge] = []
+  public package(set) var suggestions: [GroupMerge] = []
   /// The report with the best names and, of those, the latest one. What a group is called comes from it.
-  public private(set) var sample: GroupMember
+  public package(set) var sample: GroupMember
+  /// Empty unless the table keeps them.
+  public package(set) var members: GroupMembers
+  /// What somebody said of it.
+  public package(set) var resolution: Resolution?
+  /// Beside an earlier state; nil where there is none to compare with.
+  public package(set) var comparison: GroupComparison?
 
-  init(_ member: GroupMember) {
+  init(_ member: GroupMember, keepsMembers: Bool) {
     scope = member.scope
     hash = member.hash
-    hashes = Set(member.previousHashes + [member.hash])
-    count = 1.addingClamped(member.suppressedCount)
-    firstSeen = member.timestamp
-    lastSeen = member.timestamp
-    releases = member.release.map { [$0: 1.addingClamped(member.suppressedCount)] } ?? [:]
-    hosts = member.host.map { [$0] } ?? []
+    otherHashes = []
+    reportCount = 0
+    count = 0
+    releases = ReleaseCounts()
+    days = DayCounts()
+    hosts = []
     moreHosts = false
     builds = BuildSet(member.build)
     callPaths = CallPathSet([member.callPath])
     siteLine = member.siteLine
     sample = member
+    members = GroupMembers()
+    add(member, keepsMembers: keepsMembers, stack: nil)
+  }
+
+  /// A group as it was written down.
+  ///
+  /// - Parameter sample: its hash is the group's.
+  package init(
+    sample: GroupMember, otherHashes: [StackHash], reportCount: Int, count: Int, firstSeen: Timestamp?,
+    lastSeen: Timestamp?, releases: ReleaseCounts, days: DayCounts, hosts: [String], moreHosts: Bool,
+    members: GroupMembers, resolution: Resolution?, builds: BuildSet, callPaths: CallPathSet, siteLine: Int?
+  ) {
+    scope = sample.scope
+    hash = sample.hash
+    self.otherHashes = []
+    self.reportCount = max(reportCount, 0)
+    self.count = max(count, 0)
+    self.firstSeen = firstSeen
+    self.lastSeen = lastSeen
+    self.releases = releases
+    self.days = days
+    self.hosts = []
+    self.moreHosts = moreHosts
+    self.sample = sample
+    self.members = members
+    self.resolution = resolution
+    self.builds = builds
+    self.callPaths = callPaths
+    self.siteLine = siteLine
+    for other in otherHashes { add(hash: other) }
+    for host in hosts { add(host: host) }
   }
 
   /// What went wrong and where, in a line: `bounds in orderd.Store.load(id:)`.
@@ -60,78 +99,137 @@ public struct CrashGroup: Hashable, Sendable {
     return sample.blame.map { "\(what) in \($0.function)" } ?? what
   }
 
+  /// All hashes that the group owns.
+  public var hashes: Set<StackHash> { Set(otherHashes + [hash]) }
+
   /// The crashing frames are not the ones that did the damage: the heap was corrupted earlier.
   public var hasUnreliableVictim: Bool { sample.reason?.hasUnreliableVictim ?? false }
 
+  /// Beside an earlier state; nil where there is none to compare with.
+  public var status: GroupStatus? { comparison?.status }
+
   /// The same as a union with the group of this report alone.
-  mutating func add(_ member: GroupMember) {
-    hashes.insert(member.hash)
-    for hash in member.previousHashes { hashes.insert(hash) }
+  ///
+  /// - Parameter stack: the report's, asked for where it is the new sample.
+  mutating func add(_ member: GroupMember, keepsMembers: Bool, stack: (() -> String?)?) {
+    if member.hash != hash { add(hash: member.hash) }
+    for hash in member.previousHashes { add(hash: hash) }
     let crashes = 1.addingClamped(member.suppressedCount)
+    reportCount = reportCount.addingClamped(1)
     count = count.addingClamped(crashes)
     if let moment = member.timestamp {
-      firstSeen = min(firstSeen ?? moment, moment)
-      lastSeen = max(lastSeen ?? moment, moment)
+      if firstSeen.map({ moment < $0 }) ?? true { firstSeen = moment }
+      if lastSeen.map({ moment > $0 }) ?? true { lastSeen = moment }
+      days.add(crashes, on: moment.day)
     }
-    if let release = member.release { releases[release] = (releases[release] ?? 0).addingClamped(crashes) }
+    if let release = member.release { releases.add(release, count: crashes, at: member.timestamp) }
     if let host = member.host { add(host: host) }
     builds.insert(member.build)
     callPaths.insert(member.callPath)
     if siteLine != member.siteLine { siteLine = nil }
-    if Self.isBetterSample(member, than: sample) {
+    if keepsMembers {
+      members.add(
+        GroupMembers.Entry(
+          id: member.reportID, timestamp: member.timestamp, release: member.release, crashes: crashes))
+    }
+    switch member.compareAsSample(with: sample) {
+    case .better:
       sample = member
+      if let stack { sample.stack = stack() }
       hash = member.hash
+    case .equal:
+      // The same report once more, or the first one of all.
+      if let stack, let text = stack(), sample.stack.map({ text < $0 }) ?? true { sample.stack = text }
+    case .worse: break
     }
   }
 
+  private mutating func add(hash other: StackHash) {
+    guard other != hash else { return }
+    let place = otherHashes.firstIndex { !Self.isBefore($0, other) } ?? otherHashes.count
+    if place < otherHashes.count, otherHashes[place] == other { return }
+    otherHashes.insert(other, at: place)
+  }
+
+  private static func isBefore(_ left: StackHash, _ right: StackHash) -> Bool {
+    (right.quality, left.digits) < (left.quality, right.digits)
+  }
+
   private mutating func add(host: String) {
-    var low = 0
-    var high = hosts.count
-    while low < high {
-      let middle = low + (high - low) / 2
-      if hosts[middle] < host { low = middle + 1 } else { high = middle }
+    // Equal names first: comparing for order costs more, and nearly every host is there.
+    for known in hosts where known == host { return }
+    if hosts.count == Self.hostLimit {
+      moreHosts = true
+      if let last = hosts.last, last < host { return }
     }
-    guard low == hosts.count || hosts[low] != host else { return }
-    if hosts.count == Self.hostLimit { moreHosts = true }
-    hosts.insert(host, at: low)
+    hosts.insert(host, at: hosts.firstIndex { $0 > host } ?? hosts.count)
     if hosts.count > Self.hostLimit { hosts.removeLast() }
   }
 
   /// Commutative and associative, so that the order of reports does not matter.
-  mutating func formUnion(_ other: CrashGroup) {
-    hashes.formUnion(other.hashes)
+  package mutating func formUnion(_ other: CrashGroup) {
+    reportCount = reportCount.addingClamped(other.reportCount)
     count = count.addingClamped(other.count)
-    firstSeen = [firstSeen, other.firstSeen].compactMap { $0 }.min()
-    lastSeen = [lastSeen, other.lastSeen].compactMap { $0 }.max()
-    releases.merge(other.releases) { $0.addingClamped($1) }
-    if other.hosts != hosts || other.moreHosts {
-      let all = Set(hosts).union(other.hosts).sorted()
-      moreHosts = moreHosts || other.moreHosts || all.count > Self.hostLimit
-      hosts = Array(all.prefix(Self.hostLimit))
-    }
+    firstSeen = Timestamp.earlier(firstSeen, other.firstSeen)
+    lastSeen = Timestamp.later(lastSeen, other.lastSeen)
+    releases.formUnion(other.releases)
+    days.formUnion(other.days)
+    moreHosts = moreHosts || other.moreHosts
+    for host in other.hosts { add(host: host) }
+    members.formUnion(other.members)
     builds.formUnion(other.builds)
     callPaths.formUnion(other.callPaths)
     if siteLine != other.siteLine { siteLine = nil }
     mergedBy = GroupMerge.union(mergedBy, other.mergedBy)
     suggestions = GroupMerge.union(suggestions, other.suggestions)
     if site != other.site { site = nil }
-    if Self.isBetterSample(other.sample, than: sample) { sample = other.sample }
+    resolution = Resolution.latest(resolution, other.resolution)
+    let all = otherHashes + [hash] + other.otherHashes + [other.hash]
+    if other.sample.compareAsSample(with: sample) == .better { sample = other.sample }
     hash = sample.hash
+    otherHashes = []
+    for hash in all { add(hash: hash) }
   }
 
-  private static func isBetterSample(_ left: GroupMember, than right: GroupMember) -> Bool {
-    if left.hash.quality != right.hash.quality { return left.hash.quality > right.hash.quality }
-    if left.timestamp != right.timestamp {
-      return (left.timestamp?.rawValue ?? .min) > (right.timestamp?.rawValue ?? .min)
+  package mutating func forgetMembers() { members = GroupMembers() }
+
+  /// Counts each of the kept reports once, however often it was added.
+  package mutating func removeRepeats() {
+    guard !members.isEmpty else { return }
+    var group = self
+    group.members.removeRepeats { entry, extraTimes in
+      let (extra, overflow) = entry.crashes.multipliedReportingOverflow(by: extraTimes)
+      let crashes = overflow ? .max : extra
+      reportCount = max(reportCount - extraTimes, 0)
+      count = max(count - crashes, 0)
+      if let moment = entry.timestamp { days.remove(crashes, on: moment.day) }
+      if let release = entry.release { releases.remove(crashes, of: release) }
     }
-    return left.reportID < right.reportID
+    members = group.members
   }
 }
 
-extension Int {
-  /// Counts from outside can be anything up to the largest number.
-  func addingClamped(_ other: Int) -> Int {
-    let (sum, overflow) = addingReportingOverflow(Swift.max(other, 0))
-    return overflow ? .max : sum
+extension GroupMember {
+  enum SampleOrder { case better, equal, worse }
+
+  /// Whether a report, rather than another one, is what a group is shown by. A total order: which one it is must not depend
+  /// on the order in which they came.
+  func compareAsSample(with other: GroupMember) -> SampleOrder {
+    if hash.quality != other.hash.quality { return hash.quality > other.hash.quality ? .better : .worse }
+    if timestamp != other.timestamp {
+      guard let timestamp else { return .worse }
+      return other.timestamp.map { timestamp > $0 } ?? true ? .better : .worse
+    }
+    if reportID != other.reportID { return reportID < other.reportID ? .better : .worse }
+    var (left, right) = (self, other)
+    (left.stack, right.stack) = (nil, nil)
+    if left != right {
+      // Two reports of one id, which ought not to be: any order does, if it is one. All that a member holds is in this
+      // text.
+      return String(reflecting: left) < String(reflecting: right) ? .better : .worse
+    }
+    if stack == other.stack { return .equal }
+    guard let stack else { return .equal }
+    return other.stack.map { stack < $0 } ?? true ? .better : .worse
   }
 }

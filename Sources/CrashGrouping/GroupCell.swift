@@ -29,9 +29,4 @@ public struct GroupCell: Hashable, Sendable {
     self.build = build
     self.siteLine = siteLine
   }
-
-  public init(_ member: GroupMember) {
-    self.init(
-      bug: Bug(scope: member.scope, hash: member.hash), build: member.build, siteLine: member.siteLine)
-  }
 }

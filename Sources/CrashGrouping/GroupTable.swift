@@ -26,6 +26,8 @@ public struct GroupMember: Hashable, Sendable {
   public var siteLine: Int?
   /// `StackAnalysis.callPath()`.
   public var callPath: [String]
+  /// The stack as text: of a group's sample only.
+  public package(set) var stack: String?
 
   public init(
     reportID: String, scope: String, hash: StackHash, previousHashes: [StackHash] = [], reason: Reason? = nil,
@@ -56,9 +58,10 @@ public struct GroupMember: Hashable, Sendable {
   public init?(_ report: CrashReport, analysis: StackAnalysis) {
     guard let hash = report.stackHash else { return nil }
     let isSame = hash == analysis.hash
-    let executable = report.process?.executable?.split(separator: "/").last.map(String.init)
+    let executable = report.process?.executable
     self.init(
-      reportID: report.id, scope: report.service ?? executable ?? "", hash: hash,
+      reportID: report.id,
+      scope: report.service ?? executable?.split(separator: "/").last.map(String.init) ?? "", hash: hash,
       previousHashes: report.previousStackHashes, reason: report.reason, message: report.message,
       blame: analysis.blame, timestamp: report.timestamp, release: report.release, environment: report.environment,
       host: report.process?.host, suppressedCount: report.suppressedCount ?? 0, build: BuildKey(report),
@@ -68,8 +71,8 @@ public struct GroupMember: Hashable, Sendable {
 
 /// Adds reports up to groups, one at a time and in any order.
 ///
-/// Memory grows with groups, not with reports. Two tables that were given the same members in different orders have
-/// equal groups.
+/// Memory grows with groups, not with reports. Two tables that were given the same members in different orders, or in
+/// parts that were then joined, have equal groups.
 ///
 /// ```swift
 /// var table = GroupTable()
@@ -80,20 +83,77 @@ public struct GroupMember: Hashable, Sendable {
 /// for group in table.groups() { print(group.count, group.hash.digits) }
 /// ```
 public struct GroupTable: Sendable {
-  /// What `groups()` makes groups of: see `GroupCell`.
-  private var cells: [GroupCell: CrashGroup] = [:]
-  /// For a hash: the better hashes of crashes that had it too. More than one means that it cannot say which is meant.
-  private var better: [GroupCell.Bug: Set<StackHash>] = [:]
+  /// Reports with the same hash, build and line, as they were added (`GroupCell`).
+  ///
+  /// Parts become groups at the end: which part a lower-quality hash belongs to, and which lines are different places, all
+  /// others decide.
+  private var parts: [CrashGroup] = []
+  private var places: [PartKey: Int] = [:]
+  /// Few, and most reports in a row have the same.
+  private var scopes: [String: UInt32] = [:]
+  private var lastScope: (name: String, number: UInt32)?
+  private let keepsMembers: Bool
 
-  public init() {}
+  /// - Parameter keepsMembers: the ids of reports are kept, of the latest `GroupMembers.limit` of each group. With them a
+  ///   report that is added twice is counted once.
+  public init(keepsMembers: Bool = false) { self.keepsMembers = keepsMembers }
 
-  public mutating func add(_ member: GroupMember) {
-    let cell = GroupCell(member)
-    // In its place: nearly every report belongs to a cell that is there.
-    if cells[cell]?.add(member) == nil { cells[cell] = CrashGroup(member) }
-    for previous in member.previousHashes where previous.quality < member.hash.quality {
-      better[GroupCell.Bug(scope: member.scope, hash: previous), default: []].insert(member.hash)
+  public var isEmpty: Bool { parts.isEmpty }
+
+  /// Reports, each as often as it was added.
+  public var reportCount: Int { parts.reduce(0) { $0.addingClamped($1.reportCount) } }
+
+  /// - Parameter stack: the report's stack as text, asked for where the group is to be shown by this report.
+  public mutating func add(_ member: GroupMember, stack: (() -> String?)? = nil) {
+    let key = PartKey(
+      GroupKey(member.hash, scope: number(ofScope: member.scope)), build: member.build, siteLine: member.siteLine)
+    if let place = places[key] {
+      parts[place].add(member, keepsMembers: keepsMembers, stack: stack)
+    } else {
+      places[key] = parts.count
+      var member = member
+      member.stack = stack?()
+      parts.append(CrashGroup(member, keepsMembers: keepsMembers))
     }
+  }
+
+  /// Adds what another table was given.
+  public mutating func formUnion(_ other: GroupTable) {
+    for part in other.parts { add(part) }
+  }
+
+  /// Adds reports that were added up before.
+  ///
+  /// - Parameter part: as `allParts` has it, not a group: its hashes were not joined yet.
+  package mutating func add(_ part: CrashGroup) {
+    let key = PartKey(
+      GroupKey(part.hash, scope: number(ofScope: part.scope)), build: part.builds.keys.first, siteLine: part.siteLine)
+    if let place = places[key] {
+      parts[place].formUnion(part)
+    } else {
+      places[key] = parts.count
+      parts.append(part)
+    }
+  }
+
+  mutating func updateParts(_ hash: StackHash, scope: String, _ body: (inout CrashGroup) -> Void) {
+    for index in parts.indices where parts[index].hash == hash && parts[index].scope == scope { body(&parts[index]) }
+  }
+
+  /// What the table is made of, in an order that does not depend on how it was made.
+  package var allParts: [CrashGroup] {
+    var sorted = parts.sorted { left, right in
+      if left.scope != right.scope { return left.scope < right.scope }
+      if left.hash != right.hash {
+        return (right.hash.quality, left.hash.digits) < (left.hash.quality, right.hash.digits)
+      }
+      if left.builds.keys.first != right.builds.keys.first {
+        return (left.builds.keys.first?.rawValue ?? 0) < (right.builds.keys.first?.rawValue ?? 0)
+      }
+      return (left.siteLine ?? .min) < (right.siteLine ?? .min)
+    }
+    for index in sorted.indices { sorted[index].members.settle() }
+    return sorted
   }
 
   /// The groups: largest first, then latest, then by hash.
@@ -105,32 +165,108 @@ public struct GroupTable: Sendable {
   ///
   /// - Parameter rules: which groups are to be merged in any case, and which never by themselves.
   public func groups(rules: GroupingRules = GroupingRules()) -> [CrashGroup] {
+    // For a hash: the better hashes of crashes that had it too. More than one means that it cannot say which is meant.
+    var better: [GroupKey: (owner: StackHash, isOnlyOne: Bool)] = [:]
+    for part in parts {
+      guard let scope = scopes[part.scope] else { continue }
+      for other in part.otherHashes where other.quality < part.hash.quality {
+        let key = GroupKey(other, scope: scope)
+        if let known = better[key] {
+          if known.owner != part.hash { better[key]?.isOnlyOne = false }
+        } else {
+          better[key] = (part.hash, true)
+        }
+      }
+    }
     var joined: [GroupCell: CrashGroup] = [:]
-    for (cell, group) in cells {
-      let owner = owner(of: cell)
-      if joined[owner] == nil {
-        joined[owner] = group
-      } else {
-        joined[owner]?.formUnion(group)
-      }
+    for part in parts {
+      guard let scope = scopes[part.scope] else { continue }
+      // Ends, as the quality grows with every step.
+      var hash = part.hash
+      while let next = better[GroupKey(hash, scope: scope)], next.isOnlyOne { hash = next.owner }
+      let cell = GroupCell(
+        bug: GroupCell.Bug(scope: part.scope, hash: hash), build: part.builds.keys.first, siteLine: part.siteLine)
+      if joined[cell]?.formUnion(part) == nil { joined[cell] = part }
     }
-    return GroupMerges.merge(GroupSites.split(joined), rules: rules).sorted { left, right in
-      if left.count != right.count { return left.count > right.count }
-      if left.lastSeen != right.lastSeen {
-        return (left.lastSeen?.rawValue ?? .min) > (right.lastSeen?.rawValue ?? .min)
-      }
-      return (left.hash.digits, left.site ?? 0, left.scope) < (right.hash.digits, right.site ?? 0, right.scope)
+    var groups = GroupMerges.merge(GroupSites.split(joined), rules: rules)
+    for index in groups.indices {
+      groups[index].members.settle()
+      groups[index].removeRepeats()
     }
+    return GroupOrder.count.sorted(groups)
   }
 
-  /// Follows the only better hash until there is none; ends, as the quality grows with every step.
-  private func owner(of cell: GroupCell) -> GroupCell {
-    var cell = cell
-    while let candidates = better[cell.bug], candidates.count == 1, let next = candidates.first,
-      next.quality > cell.bug.hash.quality
-    {
-      cell.bug.hash = next
+  private mutating func number(ofScope name: String) -> UInt32 {
+    if let lastScope, lastScope.name == name { return lastScope.number }
+    let number = scopes[name] ?? UInt32(truncatingIfNeeded: scopes.count)
+    scopes[name] = number
+    lastScope = (name, number)
+    return number
+  }
+}
+
+/// What a part of the table is found by.
+private struct PartKey: Hashable {
+  private let bug: GroupKey
+  private let build: BuildKey?
+  private let siteLine: Int?
+
+  init(_ bug: GroupKey, build: BuildKey?, siteLine: Int?) {
+    self.bug = bug
+    self.build = build
+    self.siteLine = siteLine
+  }
+}
+
+/// A hash within a service: the digest as the number that it is, which is hashed and compared in no time.
+private struct GroupKey: Hashable {
+  private let high: UInt64
+  private let low: UInt64
+  private let quality: UInt32
+  private let scope: UInt32
+
+  init(_ hash: StackHash, scope: UInt32) {
+    self.scope = scope
+    var quality: UInt32 =
+      switch hash.quality {
+      case .offsets: 0
+      case .symtab: 1
+      case .dwarf: 2
+      }
+    var digits = hash.digits
+    if let number = digits.withUTF8(Self.number) {
+      (high, low) = number
+    } else {
+      // No reader lets such a hash in, but a caller may have made one: no two of them are the same.
+      let digest = SHA256.digest(Array(hash.digits.utf8))
+      (high, low) = (
+        digest.prefix(8).reduce(0) { $0 << 8 | UInt64($1) },
+        digest.dropFirst(8).prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+      )
+      quality |= 1 << 31
     }
-    return cell
+    self.quality = quality
+  }
+
+  /// The digest is spread as well as a number can be; whoever chooses digests meets the hasher's secret.
+  func hash(into hasher: inout Hasher) { hasher.combine(low ^ UInt64(scope) &* 0x9E37_79B9_7F4A_7C15) }
+
+  private static func number(_ digits: UnsafeBufferPointer<UInt8>) -> (UInt64, UInt64)? {
+    guard digits.count == 32 else { return nil }
+    var (high, low): (UInt64, UInt64) = (0, 0)
+    for index in 0..<32 {
+      let byte = digits[index]
+      let digit: UInt8
+      if UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte {
+        digit = byte &- UInt8(ascii: "0")
+      } else if UInt8(ascii: "a")...UInt8(ascii: "f") ~= byte {
+        digit = byte &- UInt8(ascii: "a") &+ 10
+      } else {
+        return nil
+      }
+      high = high << 4 | low >> 60
+      low = low << 4 | UInt64(digit)
+    }
+    return (high, low)
   }
 }

@@ -79,6 +79,7 @@ extension Command {
       ]
     case .store, .storeAdd, .storeList, .storeCollect:
       ["0  all was done", "1  some of it could not be done", "2  nothing was done"]
+    case .group, .groupMerge, .groupResolve: groupExitStatusLines
     default:
       [
         "0  complete: every frame has its name, or can have none",

@@ -11,22 +11,29 @@ final class Diagnostics {
   /// Off the screen before anything else is written there.
   var progress: Progress?
 
+  /// Gets what would be written, in a process whose parent writes it.
+  var recorder: ((WorkerMessage.Kind, [String]) -> Void)?
+
   init(verbosity: Options.Verbosity) { self.verbosity = verbosity }
 
   /// Something that leaves nothing to show.
-  func fatal(_ message: String) { write(message) }
+  func fatal(_ message: String) { tell(.fatal, [message], message) }
 
   func error(_ subject: String, _ message: String) {
-    if verbosity > .quiet { write("\(subject): \(message)") }
+    if verbosity > .quiet { tell(.error, [subject, message], "\(subject): \(message)") }
   }
 
   func errorOnce(_ message: String) {
     guard verbosity > .quiet, given.count < Self.limit, given.insert(message).inserted else { return }
-    write(message)
+    tell(.once, [message], message)
   }
 
   func detail(_ subject: String, _ message: String) {
-    if verbosity == .verbose { write("\(subject): \(message)") }
+    if verbosity == .verbose { tell(.detail, [subject, message], "\(subject): \(message)") }
+  }
+
+  private func tell(_ kind: WorkerMessage.Kind, _ parts: [String], _ text: @autoclosure () -> String) {
+    if let recorder { recorder(kind, parts) } else { write(text()) }
   }
 
   private func write(_ message: String) {

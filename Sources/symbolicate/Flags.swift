@@ -39,12 +39,12 @@ struct Flag: Sendable {
   }
 
   private static let both: [Command] = [.symbolicate, .group]
-  private static let everywhere = both + debugFileCommands
+  private static let everywhere = both + [.groupMerge, .groupResolve] + debugFileCommands
 
   private static let withAddr = both + [.addr]
   private static let everywhereWithAddr = everywhere + [.addr]
 
-  static let all: [Flag] = ofAddr + debugFileFlags + ofReports + ofGrouping
+  static let all: [Flag] = ofAddr + debugFileFlags + ofGroups + ofReports + ofGrouping
 
   /// The flag that a command knows by a word or a letter; one of another command where it knows none.
   static func first(for command: Command, where isMeant: (Flag) -> Bool) -> Flag? {
@@ -119,16 +119,16 @@ struct Flag: Sendable {
       return true
     },
     Flag(
-      name: "format", short: "f", value: .choice(Options.Format.allCases.map(\.rawValue)),
+      name: "format", short: "f", value: .choice(Options.Format.ofReports.map(\.rawValue)),
       summary: "how reports are written (default: text)", commands: [.symbolicate]
     ) { options, value in
-      guard let format = Options.Format(rawValue: value.text) else { return false }
+      guard let format = Options.Format.ofReports.first(where: { $0.rawValue == value.text }) else { return false }
       options.format = format
       return true
     },
     Flag(
       name: "format", short: "f", value: .choice(Options.Format.own.map(\.rawValue)),
-      summary: "how results are written (default: text)", commands: [.group] + debugFileCommands
+      summary: "how results are written (default: text)", commands: debugFileCommands
     ) { options, value in
       guard let format = Options.Format.own.first(where: { $0.rawValue == value.text }) else { return false }
       options.format = format
@@ -164,7 +164,7 @@ struct Flag: Sendable {
       name: "output", short: "o", value: .path("FILE"),
       summary:
         "where results go (default: standard output); replaced when all is written, kept if nothing was produced",
-      commands: [.group, .addr] + debugFileCommands
+      commands: [.group, .groupMerge, .addr] + debugFileCommands
     ) {
       $0.output = $1.path
       return !$1.bytes.isEmpty
@@ -271,7 +271,7 @@ struct Flag: Sendable {
     },
     Flag(
       name: "strict", short: nil, value: .none, summary: "exit with 2 instead of 1 where results are incomplete",
-      commands: everywhereWithAddr
+      commands: withAddr + debugFileCommands
     ) {
       options, _ in
       options.strict = true

@@ -15,6 +15,9 @@ struct GivenFiles {
   private var hasReports = false
   /// The images of the reports, for the message: the first few.
   private var wanted: [(id: BuildID, name: String)] = []
+  private(set) var wantedSequences: [Int] = []
+  /// Of the report that is noted, among the parts that several processes have of one input.
+  var sequence = 0
   private static let wantedLimit = 8
 
   /// None.
@@ -55,6 +58,30 @@ struct GivenFiles {
       guard wanted.count < Self.wantedLimit else { return }
       guard let id = report.images[index].buildID, !wanted.contains(where: { $0.id == id }) else { continue }
       wanted.append((id, report.images[index].name))
+      wantedSequences.append(sequence)
+    }
+  }
+
+  /// What a worker found, for its parent.
+  var findings: (hasReports: Bool, unmatched: [String], wanted: [(sequence: Int, id: BuildID, name: String)]) {
+    (hasReports, unmatched.map(\.path), zip(wantedSequences, wanted).map { ($0, $1.id, $1.name) })
+  }
+
+  /// As if the reports of all workers had been noted here, in the order of the input.
+  mutating func add(
+    _ others: [(hasReports: Bool, unmatched: [String], wanted: [(sequence: Int, id: BuildID, name: String)])]
+  ) {
+    var all = zip(wantedSequences, wanted).map { (sequence: $0, id: $1.id, name: $1.name) }
+    for other in others where other.hasReports {
+      hasReports = true
+      let left = Set(other.unmatched)
+      unmatched.removeAll { !left.contains($0.path) }
+      all += other.wanted
+    }
+    all.sort { $0.sequence < $1.sequence }
+    wanted = []
+    for entry in all where wanted.count < Self.wantedLimit && !wanted.contains(where: { $0.id == entry.id }) {
+      wanted.append((entry.id, entry.name))
     }
   }
 

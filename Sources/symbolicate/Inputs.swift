@@ -97,6 +97,8 @@ struct Inputs {
     return result == 0 && status.st_mode & S_IFMT == S_IFREG ? Identity(status) : nil
   }
 
+  mutating func removeFiles(where isUnwanted: (File) -> Bool) { files.removeAll(where: isUnwanted) }
+
   private mutating func walk(_ root: FilePath, _ candidates: inout [Candidate], _ links: inout [FilePath]) {
     var pending = [root]
     while let directory = pending.popLast() {

@@ -7,9 +7,13 @@ struct Options {
     case text, json, ndjson
     case swiftJSON = "swift-json"
     case sentry, markdown, otlp, folded, markup
+    /// Of groups only.
+    case html
 
     /// Those that every command has; the others are for reports.
     static let own: [Format] = [.text, .json, .ndjson]
+    static let ofReports: [Format] = allCases.filter { $0 != .html }
+    static let ofGroups: [Format] = own + [.markdown, .html]
   }
   /// Which frames of a stack are shown; nil for what suits the output.
   enum Frames: String, CaseIterable { case app, all }
@@ -31,8 +35,14 @@ struct Options {
     case otlp = "--format otlp"
     case folded = "--format folded"
     case markup = "--format markup"
+    case html = "--format html"
+    case state = "the state that --partial writes"
 
     init(_ options: Options, hasDirectory: Bool) {
+      if options.groups.writesState {
+        self = .state
+        return
+      }
       switch options.format {
       case .json: self = .json
       case .ndjson: self = .ndjson
@@ -42,6 +52,7 @@ struct Options {
       case .otlp: self = .otlp
       case .folded: self = .folded
       case .markup: self = .markup
+      case .html: self = .html
       case .text where options.command.readsELFFiles: self = .answer
       case .text where options.command == .group: self = .groups
       // In a directory each report is a file of its own, however many there are.
@@ -80,6 +91,7 @@ struct Options {
   var debugFiles = DebugFileOptions()
   var addr = AddrOptions()
   var grouping = GroupingOptions()
+  var groups = GroupOptions()
   var showsHelp = false
   var showsVersion = false
   var completionShell: Completion.Shell?
@@ -90,7 +102,10 @@ struct Options {
 
 /// What the tool can be told to do.
 enum Command: String, CaseIterable {
-  case symbolicate, group, addr, check, store
+  case symbolicate, group
+  case groupMerge = "group merge"
+  case groupResolve = "group resolve"
+  case addr, check, store
   case storeAdd = "store add"
   case storeList = "store list"
   case storeCollect = "store gc"
@@ -100,6 +115,8 @@ enum Command: String, CaseIterable {
     switch self {
     case .symbolicate: ["symbolicate [OPTION]... FILE|DIR|-..."]
     case .group: ["symbolicate group [OPTION]... FILE|DIR|-..."]
+    case .groupMerge: ["symbolicate group merge [OPTION]... STATE|-..."]
+    case .groupResolve: ["symbolicate group resolve --in RELEASE|--reopen STATE HASH..."]
     case .addr: ["symbolicate addr [OPTION]... [-e FILE] [ADDRESS]..."]
     case .check: ["symbolicate check [OPTION]... FILE|DIR..."]
     case .store: ["symbolicate store add|list|gc [OPTION]..."]
@@ -114,6 +131,8 @@ enum Command: String, CaseIterable {
     switch self {
     case .symbolicate: "name every frame of crash records, reports and logs"
     case .group: "count crashes by bug"
+    case .groupMerge: "join what was counted apart"
+    case .groupResolve: "note that a bug was mended, and in which release"
     case .addr: "name addresses of a file, as addr2line does"
     case .check: "say what debug files are good for"
     case .store: "keep debug files by build id"
@@ -135,10 +154,7 @@ enum Command: String, CaseIterable {
       (--threads, --frames, --no-inlines, --no-demangle, --explain, --color always) is refused with a directory and with
       every other format.
       """
-    case .group:
-      """
-      Reads what 'symbolicate' reads, names the frames, and adds the reports up by stack hash: one row for each bug.
-      """
+    case .group, .groupMerge, .groupResolve: groupDiscussion
     case .addr:
       """
       Prints for each ADDRESS (hexadecimal, with or without 0x) file and line, as addr2line does, and takes its options.

@@ -19,6 +19,7 @@ struct OutputFolder {
       case .markdown: ".md"
       case .folded: ".folded"
       case .markup: ".markup"
+      case .html: ".html"
       }
   }
 

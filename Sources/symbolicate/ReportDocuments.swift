@@ -41,6 +41,7 @@ final class ReportDocuments {
       folded.add(report)
       return Array(one.text().utf8)
     case .markup: return Array(SymbolizerMarkupWriter().text(of: report).utf8)
+    case .html: return nil
     }
   }
 

@@ -19,7 +19,10 @@ final class ReportPipeline {
   /// nil to leave what reports say as it is.
   private let redactor: Redactor?
 
-  private var given: GivenFiles
+  /// Where several processes share the work, what they found is put together.
+  var given: GivenFiles
+  /// Files were named to take names from, which may be better ones than those that a report comes with.
+  private let hasFiles: Bool
   private let purpose: Purpose
 
   /// What the reports are wanted for.
@@ -40,6 +43,7 @@ final class ReportPipeline {
     if let progress { symbolicator.whileWaiting = { progress.wait("reading debug files") } }
     let isGiven = !options.executables.isEmpty || !options.debugDirectories.isEmpty || options.sysroot != nil
     given = isGiven ? GivenFiles(symbolicator) : GivenFiles()
+    hasFiles = isGiven
   }
 
   /// What was given with `--exe` and `--debug-dir` and cannot be used, whatever the reports are.
@@ -53,7 +57,9 @@ final class ReportPipeline {
     // Whoever wrote it: what our own library wrote stays as it is.
     switch purpose {
     case .reports: redactor?.redact(&original)
-    case .groups: redactor?.redactSummary(of: &original)
+    case .groups:
+      redactor?.redactSummary(of: &original)
+      if let processed = processNamed(&original) { return processed }
     }
     // Changed in its place from here on: a copy of a report that both own would be made frame by frame.
     var result = symbolicator.symbolicate(original)
@@ -70,6 +76,39 @@ final class ReportPipeline {
     return ProcessedReport(
       report: result.report, analysis: analysis, symbols: symbols,
       isIncomplete: symbols.contains { $0.problem != nil } || Self.lacksImages(result.report))
+  }
+
+  /// A report whose names can get no better is grouped by them: no file of it is looked for.
+  ///
+  /// That is so where the function to blame has debug information, and so has every function on the way to it but those of
+  /// the runtime: what is inlined into one without could be the one to blame.
+  ///
+  /// - Returns: nil for any other report. In that too, only the frames are left that say where it crashed.
+  private func processNamed(_ report: inout CrashReport) -> ProcessedReport? {
+    for index in report.threads.indices where index != report.crashedThreadIndex {
+      report.threads[index].frames = []
+    }
+    guard !hasFiles, let frames = report.crashedThread?.frames, !frames.isEmpty else { return nil }
+    let isNamed = frames.allSatisfy { frame in
+      switch frame {
+      case .symbolicated(let frame): frame.status == .resolved && frame.function != nil
+      case .omitted: true
+      case .captured: false
+      }
+    }
+    guard isNamed else { return nil }
+    let analysis = hasher.analyze(report)
+    guard analysis.hash.quality == .dwarf else { return nil }
+    for entry in analysis.frames {
+      if entry.isBlamed { break }
+      guard entry.frame.hasDebugInformation || entry.frameClass.kind == .runtime || entry.frameClass.kind == .trap
+      else {
+        return nil
+      }
+    }
+    if report.kind == .crash || report.reason == nil { report.reason = analysis.reason }
+    update(&report, with: analysis.hash)
+    return ProcessedReport(report: report, analysis: analysis, symbols: [], isIncomplete: false)
   }
 
   /// A log of addresses that lists no images: its frames had names to be found, and nothing to find them by.

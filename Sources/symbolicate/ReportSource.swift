@@ -7,7 +7,7 @@ struct ReportSource {
   private(set) var reportCount = 0
   private(set) var errorCount = 0
   private(set) var skippedCount = 0
-  let inputs: Inputs
+  private(set) var inputs: Inputs
   private let options: Options
   private let diagnostics: Diagnostics
   private let cores: CoreInput
@@ -22,11 +22,37 @@ struct ReportSource {
     inputs = Inputs(operands: options.operands, output: options.output)
   }
 
-  /// - Parameters:
-  ///   - body: gets each report and the name of its place; false ends the reading.
-  ///   - onError: gets each error, besides its being written to standard error.
-  mutating func forEach(
-    _ body: (CrashReport, _ place: String) throws(Output.Failure) -> Bool,
+  /// The same inputs, once more, for another process.
+  init(_ other: ReportSource, diagnostics: Diagnostics, symbolicator: Symbolicator) {
+    options = other.options
+    self.diagnostics = diagnostics
+    cores = CoreInput(symbolicator)
+    inputs = other.inputs
+  }
+
+  /// Takes the states of groups out of the inputs.
+  ///
+  /// Only those that were named: one in a directory of reports was most likely made from these, and would count them
+  /// again.
+  mutating func takeStates() -> [FilePath] {
+    var states: [FilePath] = []
+    inputs.removeFiles { file in
+      guard let path = file.path, GroupStateReader.isState(path) else { return false }
+      if file.isFound {
+        skippedCount += 1
+        diagnostics.detail(path.description, "skipped: a state of groups; name it to add its reports")
+      } else {
+        states.append(path)
+      }
+      return true
+    }
+    return states
+  }
+
+  /// Tells what is wrong with the inputs as such.
+  ///
+  /// - Parameter onError: gets each error, besides its being written to standard error.
+  mutating func begin(
     onError: (_ file: String, _ line: Int?, _ message: String) throws(Output.Failure) -> Void
   ) throws(Output.Failure) {
     for skipped in inputs.skipped { diagnostics.detail(skipped.path.description, "skipped: \(skipped.reason)") }
@@ -36,18 +62,91 @@ struct ReportSource {
       diagnostics.error(path, failure.reason)
       try onError(path, nil, failure.reason)
     }
-    guard let reader = InputReader() else {
-      diagnostics.fatal("no memory")
-      errorCount += 1
-      return
-    }
+  }
+
+  /// - Returns: what reads one file after the other; nil, and said so, without memory.
+  mutating func makeReader() -> InputReader? {
+    // A group takes nothing else from a report.
+    if let reader = InputReader(detail: options.command == .group ? .crash : .all) { return reader }
+    diagnostics.fatal("no memory")
+    errorCount += 1
+    return nil
+  }
+
+  /// - Parameters:
+  ///   - body: gets each report and the name of its place; false ends the reading.
+  ///   - onError: as for `begin`.
+  mutating func forEach(
+    _ body: (CrashReport, _ place: String) throws(Output.Failure) -> Bool,
+    onError: (_ file: String, _ line: Int?, _ message: String) throws(Output.Failure) -> Void
+  ) throws(Output.Failure) {
+    try begin(onError: onError)
+    guard let reader = makeReader() else { return }
     for file in inputs.files {
       guard try read(file, with: reader, body, onError) else { return }
     }
   }
 
-  private mutating func read(
-    _ file: Inputs.File, with reader: InputReader,
+  /// What was found in a file, to be told together.
+  struct Account {
+    fileprivate let file: Inputs.File
+    fileprivate var reports = 0
+    fileprivate var problems = 0
+    fileprivate var skipped: [String: Int] = [:]
+
+    init(_ file: Inputs.File) { self.file = file }
+
+    mutating func add(reports count: Int) { reports += count }
+  }
+
+  /// A document that is of no concern here.
+  mutating func skip(_ why: String, line: Int?, in account: inout Account) {
+    let name = account.file.name
+    skippedCount += 1
+    if account.skipped.count < 16 || account.skipped[why] != nil { account.skipped[why, default: 0] += 1 }
+    diagnostics.detail(line.map { "\(name):\($0)" } ?? name, "skipped: \(why)")
+  }
+
+  /// A part of the file that should be a report and is not.
+  mutating func fail(
+    _ why: String, line: Int?, in account: inout Account,
+    _ onError: (String, Int?, String) throws(Output.Failure) -> Void
+  ) throws(Output.Failure) {
+    let name = account.file.name
+    account.problems += 1
+    errorCount += 1
+    if account.problems <= Self.problemLimit { diagnostics.error(line.map { "\(name):\($0)" } ?? name, why) }
+    try onError(name, line, why)
+  }
+
+  /// The file is read.
+  mutating func finish(_ account: Account, _ onError: (String, Int?, String) throws(Output.Failure) -> Void)
+    throws(Output.Failure)
+  {
+    let (file, name) = (account.file, account.file.name)
+    reportCount += account.reports
+    if account.problems > Self.problemLimit {
+      diagnostics.error(name, "\(account.problems - Self.problemLimit) more such lines")
+    }
+    // Never an empty answer: a file that was named and holds no crash says what it holds. A record without a crash is
+    // what a directory of them is full of, and no mistake.
+    let isRecord = account.skipped.keys.contains { $0.hasPrefix("the record of a run") }
+    guard account.reports == 0, account.problems == 0, !account.skipped.isEmpty, !isRecord else { return }
+    let found = account.skipped.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+      .map { "\($0.value) times \($0.key)" }
+    let why = "no crash report in it; found " + found.joined(separator: ", ")
+    if file.isFound {
+      diagnostics.detail(name, why)
+    } else {
+      errorCount += 1
+      diagnostics.error(name, why)
+      try onError(name, nil, why)
+    }
+  }
+
+  /// - Parameter beginning: what was read of the file before, from its start.
+  mutating func read(
+    _ file: Inputs.File, with reader: InputReader, beginning: UnsafeRawBufferPointer = .init(start: nil, count: 0),
     _ body: (CrashReport, String) throws(Output.Failure) -> Bool,
     _ onError: (String, Int?, String) throws(Output.Failure) -> Void
   ) throws(Output.Failure) -> Bool {
@@ -63,34 +162,24 @@ struct ReportSource {
     }
     var goesOn = true
     var failure: Output.Failure?
-    var reports = 0
-    var problems = 0
-    var skipped: [String: Int] = [:]
     var counters = self
+    var account = Account(file)
     let name = file.name
     func perform(_ work: () throws(Output.Failure) -> Void) {
       do throws(Output.Failure) { try work() } catch { failure = error }
     }
     do throws(InputError) {
       if let coreFailure { throw coreFailure }
-      try reader.read(file.path, requiresMark: file.isFound && !file.isNamedJSON) { event in
+      try reader.read(file.path, requiresMark: file.isFound && !file.isNamedJSON, beginning: beginning) { event in
         switch event {
         case .report(let report, let line):
-          reports += 1
+          account.reports += 1
           perform { () throws(Output.Failure) in
             goesOn = try body(report, line.map { $0 > 1 ? "\(name):\($0)" : name } ?? name)
           }
-        case .skipped(let why, let line):
-          counters.skippedCount += 1
-          if skipped.count < 16 || skipped[why] != nil { skipped[why, default: 0] += 1 }
-          counters.diagnostics.detail(line.map { "\(name):\($0)" } ?? name, "skipped: \(why)")
+        case .skipped(let why, let line): counters.skip(why, line: line, in: &account)
         case .problem(let why, let line):
-          problems += 1
-          counters.errorCount += 1
-          if problems <= Self.problemLimit {
-            counters.diagnostics.error(line.map { "\(name):\($0)" } ?? name, why)
-          }
-          perform { () throws(Output.Failure) in try onError(name, line, why) }
+          perform { () throws(Output.Failure) in try counters.fail(why, line: line, in: &account, onError) }
         }
         return goesOn && failure == nil
       }
@@ -103,28 +192,14 @@ struct ReportSource {
         perform { () throws(Output.Failure) in try onError(name, nil, error.description) }
       }
     }
-    counters.reportCount += reports
-    if problems > Self.problemLimit {
-      counters.diagnostics.error(name, "\(problems - Self.problemLimit) more such lines")
-    }
-    // Never an empty answer: a file that was named and holds no crash says what it holds. A record without a crash is
-    // what a directory of them is full of, and no mistake.
-    let isRecord = skipped.keys.contains { $0.hasPrefix("the record of a run") }
-    if reports == 0, problems == 0, failure == nil, !skipped.isEmpty, !isRecord {
-      let found = skipped.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { "\($0.value) times \($0.key)" }
-      let why = "no crash report in it; found " + found.joined(separator: ", ")
-      if file.isFound {
-        counters.diagnostics.detail(name, why)
-      } else {
-        counters.errorCount += 1
-        counters.diagnostics.error(name, why)
-        perform { () throws(Output.Failure) in try onError(name, nil, why) }
-      }
+    if failure == nil {
+      perform { () throws(Output.Failure) in try counters.finish(account, onError) }
     }
     self = counters
     if let failure { throw failure }
     return goesOn
   }
+
   /// A directory holds much that is no crash, and that is no mistake. What bears the name of a record or a report and has
   /// lost its content was one.
   private static func isForeign(_ file: Inputs.File, _ error: InputError) -> Bool {

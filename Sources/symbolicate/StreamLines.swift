@@ -1,3 +1,4 @@
+internal import CrashGrouping
 internal import CrashModel
 
 /// The lines of NDJSON output that are no reports.
@@ -16,17 +17,27 @@ enum StreamLines {
   }
 
   /// `symbolicate-summary/1`: always the last line, so that a reader knows that nothing was cut off.
-  static func summary(_ totals: Totals, groups: Int? = nil) -> [UInt8] {
+  static func summary(_ totals: Totals, groups: [CrashGroup]? = nil) -> [UInt8] {
     var writer = JSONWriter()
     writer.beginObject()
     writer.member("schema", "symbolicate-summary/1")
     writer.member("reports", totals.reports)
     writer.member("incomplete_reports", totals.incomplete)
-    writer.member("groups", groups)
+    if let groups {
+      writer.member("groups", groups.count { $0.status != .gone })
+      if groups.contains(where: { $0.status != nil }) {
+        writer.member("new_groups", groups.count { $0.status == .new })
+        writer.member("known_groups", groups.count { $0.status == .known })
+        writer.member("regressed_groups", groups.count { $0.status == .regressed })
+        writer.member("gone_groups", groups.count { $0.status == .gone })
+      }
+    }
     writer.member("frames", totals.frames)
     writer.member("unresolved_frames", totals.unresolvedFrames)
     writer.member("errors", totals.errors)
     writer.member("skipped", totals.skipped)
+    writer.member("older_reports", totals.older > 0 ? totals.older : nil)
+    writer.member("undated_reports", totals.undated > 0 ? totals.undated : nil)
     writer.endObject()
     writer.newline()
     return writer.bytes

@@ -115,6 +115,10 @@ struct Totals {
   var skipped = 0
   var frames = 0
   var unresolvedFrames = 0
+  /// Left out by `--since`.
+  var older = 0
+  /// Left out by `--since`, as they have no time.
+  var undated = 0
 
   mutating func add(_ processed: ProcessedReport) {
     reports += 1

@@ -51,6 +51,10 @@ enum Tool {
       case .group:
         var command = GroupCommand(options: options, diagnostics: diagnostics, output: output)
         status = try command.run()
+      case .groupMerge:
+        status = try GroupMergeCommand(options: options, diagnostics: diagnostics, output: output).run()
+      case .groupResolve:
+        status = try GroupResolveCommand(options: options, diagnostics: diagnostics, output: output).run()
       case .addr:
         var command = AddrCommand(options: options, diagnostics: diagnostics, output: output)
         status = try command.run()
@@ -115,6 +119,7 @@ enum Tool {
       return "'\(command.rawValue)' takes no files: '\(operand)'"
     }
     if options.isFilter { return problemOfFilter(options) }
+    if let problem = options.groupProblem { return problem }
     guard command.needsOperands, options.operands.isEmpty else { return nil }
     return command.readsELFFiles
       ? "no input; name a program, a library, a debug file or a directory of them"
@@ -168,5 +173,7 @@ enum ExitStatus: Int32 {
   case incomplete = 1
   /// There is no output.
   case nothing = 2
+  /// What `--fail-on` names was found.
+  case failed = 3
   case usage = 64
 }

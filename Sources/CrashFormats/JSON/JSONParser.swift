@@ -3,16 +3,16 @@ internal import CJSONReader
 /// Parses JSON documents, one at a time, into values that point into the parser's memory.
 ///
 /// To be used by one thread at a time; worth keeping for many documents, as it keeps its memory.
-final class JSONParser {
+package final class JSONParser {
   /// Bytes that should be readable behind a document, so that it need not be copied.
-  static let padding = Int(CJSONREADER_PADDING)
+  package static let padding = Int(CJSONREADER_PADDING)
   static let maximumDepth = Int(CJSONREADER_MAX_DEPTH)
   static let maximumLength = Int(CJSONREADER_MAX_LENGTH)
 
   private let reader: OpaquePointer
 
   /// - Returns: nil without memory.
-  init?() {
+  package init?() {
     guard let reader = CJSONReader_make() else { return nil }
     self.reader = reader
   }
@@ -23,7 +23,7 @@ final class JSONParser {
   ///
   /// The bytes behind the first `count` are padding: they may hold anything. The value and everything taken from it end
   /// with `body`.
-  func withDocument<Result>(
+  package func withDocument<Result>(
     _ bytes: UnsafeRawBufferPointer, count: Int, _ body: (JSONValue) throws(ReportError) -> Result
   ) throws(ReportError) -> Result {
     var document = CJSONReader_document()

@@ -20,14 +20,14 @@ struct JSONTape {
 }
 
 /// A value in a parsed document. Valid within `JSONParser.withDocument`.
-struct JSONValue {
+package struct JSONValue {
   let tape: JSONTape
   let index: Int
 
   private var tag: UInt8 { tape.word(at: index).map { UInt8(truncatingIfNeeded: $0 >> 56) } ?? 0 }
 
   var isNull: Bool { tag == UInt8(ascii: "n") }
-  var isObject: Bool { tag == UInt8(ascii: "{") }
+  package var isObject: Bool { tag == UInt8(ascii: "{") }
 
   /// For messages: `a number`, `an object`.
   var typeName: String {
@@ -53,20 +53,20 @@ struct JSONValue {
     }
   }
 
-  func expected(_ what: String) -> ReportError { ReportError("expected \(what), found \(typeName)") }
+  package func expected(_ what: String) -> ReportError { ReportError("expected \(what), found \(typeName)") }
 
   // MARK: Scalars
 
-  func bytes(_ what: String = "a string") throws(ReportError) -> UnsafeRawBufferPointer {
+  package func bytes(_ what: String = "a string") throws(ReportError) -> UnsafeRawBufferPointer {
     guard let text = tape.text(at: index) else { throw expected(what) }
     return text
   }
 
-  func string(_ what: String = "a string") throws(ReportError) -> String {
+  package func string(_ what: String = "a string") throws(ReportError) -> String {
     String(decoding: try bytes(what), as: UTF8.self)
   }
 
-  func bool() throws(ReportError) -> Bool {
+  package func bool() throws(ReportError) -> Bool {
     switch tag {
     case UInt8(ascii: "t"): return true
     case UInt8(ascii: "f"): return false
@@ -74,7 +74,7 @@ struct JSONValue {
     }
   }
 
-  func integer<Integer: FixedWidthInteger>(_ range: ClosedRange<Integer> = Integer.min...Integer.max)
+  package func integer<Integer: FixedWidthInteger>(_ range: ClosedRange<Integer> = Integer.min...Integer.max)
     throws(ReportError) -> Integer
   {
     let value: Integer?
@@ -91,7 +91,7 @@ struct JSONValue {
   }
 
   /// A string of `0x` and hex digits.
-  func hex() throws(ReportError) -> UInt64 {
+  package func hex() throws(ReportError) -> UInt64 {
     let text = try bytes("a hex string")
     guard text.count > 2, text.count <= 18, text[0] == UInt8(ascii: "0"), text[1] | 0x20 == UInt8(ascii: "x") else {
       throw ReportError("expected a hex string of 0x and 1 to 16 digits, found \(quoted(text))")
@@ -113,7 +113,7 @@ struct JSONValue {
   // MARK: Containers
 
   /// Calls `body` with each element; errors get the element's place in front.
-  func forEachElement(_ body: (JSONValue) throws(ReportError) -> Void) throws(ReportError) {
+  package func forEachElement(_ body: (JSONValue) throws(ReportError) -> Void) throws(ReportError) {
     guard tag == UInt8(ascii: "[") else { throw expected("an array") }
     let last = end - 1
     var next = index + 1
@@ -135,7 +135,7 @@ struct JSONValue {
   /// Calls `body` with each member that is not null, in the order of the text; errors get the key in front.
   ///
   /// Null is the same as absent, which is the same as unknown: log pipelines turn one into the other.
-  func forEachMember(_ what: String = "an object", _ body: (JSONKey, JSONValue) throws(ReportError) -> Void)
+  package func forEachMember(_ what: String = "an object", _ body: (JSONKey, JSONValue) throws(ReportError) -> Void)
     throws(ReportError)
   {
     guard tag == UInt8(ascii: "{") else { throw expected(what) }
@@ -153,7 +153,7 @@ struct JSONValue {
   }
 
   /// The value of a key; the last one where it stands twice, nil where it is absent or null.
-  func member(_ name: StaticString) -> JSONValue? {
+  package func member(_ name: StaticString) -> JSONValue? {
     var found: JSONValue?
     try? forEachMember { (key, value) throws(ReportError) in
       if name ~= key { found = value }
@@ -168,14 +168,14 @@ struct JSONValue {
 }
 
 /// A key of an object: compared as bytes, without making a String of it.
-struct JSONKey {
+package struct JSONKey {
   let bytes: UnsafeRawBufferPointer
 
-  var string: String { String(decoding: bytes, as: UTF8.self) }
+  package var string: String { String(decoding: bytes, as: UTF8.self) }
 }
 
 @inline(__always)
-func ~= (pattern: StaticString, key: JSONKey) -> Bool {
+package func ~= (pattern: StaticString, key: JSONKey) -> Bool {
   let count = pattern.utf8CodeUnitCount
   guard count == key.bytes.count, let start = key.bytes.baseAddress else { return count == 0 && key.bytes.isEmpty }
   return memcmp(start, pattern.utf8Start, count) == 0

@@ -1,0 +1,164 @@
+internal import CrashFormats
+internal import CrashGrouping
+internal import CrashModel
+
+/// `symbolicate group DIR…|-`
+struct GroupCommand {
+  private let options: Options
+  private let diagnostics: Diagnostics
+  private let output: Output
+
+  init(options: Options, diagnostics: Diagnostics, output: Output) {
+    self.options = options
+    self.diagnostics = diagnostics
+    self.output = output
+  }
+
+  mutating func run() throws(Output.Failure) -> ExitStatus {
+    let progress = Progress(verbosity: options.verbosity)
+    (diagnostics.progress, output.progress) = (progress, progress)
+    defer { progress?.erase() }
+    // Before the reports, whose reading may take hours.
+    var baseline: GroupBaseline?
+    if let path = options.groups.baseline {
+      do throws(GroupStateError) {
+        guard let reader = GroupStateReader() else { throw GroupStateError("no memory") }
+        baseline = GroupBaseline(try reader.groups(of: path == FilePath("-") ? nil : path))
+      } catch {
+        diagnostics.fatal("\(path): \(error.message)")
+        return .nothing
+      }
+    }
+    var collector = GroupCollector(options: options, diagnostics: diagnostics, progress: progress)
+    try collector.collect(output)
+    let hasAnswer = collector.totals.reports > 0 || collector.totals.errors == 0
+    if options.groups.writesState {
+      try collector.table.writeState { piece throws(Output.Failure) in try output.write(piece) }
+      return collector.totals.status(hasAnswer: hasAnswer)
+    }
+    var groups = collector.table.groups(rules: options.grouping.rules)
+    if let baseline { groups = baseline.compare(groups) }
+    groups = options.groups.order.sorted(groups)
+    // Behind those that are there, whatever the order.
+    groups = groups.filter { $0.status != .gone } + groups.filter { $0.status == .gone }
+    try GroupWriter(options: options, output: output, diagnostics: diagnostics).write(groups, collector.totals)
+    let failures = groups.filter { $0.status.map(options.groups.failsOn.contains) ?? false }
+    guard hasAnswer, !failures.isEmpty else { return collector.totals.status(hasAnswer: hasAnswer) }
+    let counts = GroupStatus.allCases.filter(options.groups.failsOn.contains).map { status in
+      "\(failures.count { $0.status == status }) \(status.rawValue)"
+    }
+    diagnostics.error("--fail-on", counts.joined(separator: ", "))
+    return .failed
+  }
+}
+
+/// Goes through the inputs and adds their reports up.
+struct GroupCollector {
+  var table: GroupTable
+  var totals = Totals()
+  let options: Options
+  let diagnostics: Diagnostics
+  let progress: Progress?
+  let pipeline: ReportPipeline
+
+  init(options: Options, diagnostics: Diagnostics, progress: Progress?) {
+    self.options = options
+    self.diagnostics = diagnostics
+    self.progress = progress
+    table = GroupTable(keepsMembers: options.groups.showsMembers)
+    pipeline = ReportPipeline(options: options, for: .groups, progress: progress)
+  }
+
+  /// - Parameter output: gets errors as lines, with `--format ndjson`.
+  mutating func collect(_ output: Output) throws(Output.Failure) {
+    let (options, diagnostics) = (options, diagnostics)
+    func tell(_ file: String, _ line: Int?, _ message: String) throws(Output.Failure) {
+      guard options.format == .ndjson, !options.groups.writesState else { return }
+      try output.write(StreamLines.error(file: file, line: line, message: message))
+    }
+    var source = ReportSource(options: options, diagnostics: diagnostics, symbolicator: pipeline.symbolicator)
+    let states = source.takeStates()
+    let before = pipeline.problemsBefore
+    for problem in before {
+      diagnostics.error(problem.path, problem.message)
+      try tell(problem.path, nil, problem.message)
+    }
+    for path in states {
+      if let message = add(stateOf: path) {
+        totals.errors += 1
+        diagnostics.error(path.description, message)
+        try tell(path.description, nil, message)
+      }
+    }
+    if options.groups.jobs > 1 {
+      try collectWithWorkers(&source, tell)
+    } else {
+      var collector = self
+      try source.forEach { report, place throws(Output.Failure) in
+        collector.add(report, place)
+        return true
+      } onError: { file, line, message throws(Output.Failure) in
+        try tell(file, line, message)
+      }
+      self = collector
+    }
+    let after = pipeline.problemsAfter
+    for problem in after {
+      diagnostics.error(problem.path, problem.message)
+      try tell(problem.path, nil, problem.message)
+    }
+    totals.errors += source.errorCount + before.count + after.count
+    totals.skipped += source.skippedCount
+    if totals.undated > 0 {
+      let count = totals.undated == 1 ? "1 report" : "\(totals.undated) reports"
+      diagnostics.error("--since", "\(count) without a time left out")
+    }
+  }
+
+  mutating func add(_ report: CrashReport, _ place: String) {
+    progress?.step(place)
+    if let since = options.groups.since {
+      guard let moment = report.timestamp else {
+        totals.undated += 1
+        return
+      }
+      guard moment >= since else {
+        totals.older += 1
+        return
+      }
+    }
+    let processed = pipeline.process(report)
+    totals.add(processed)
+    for problem in processed.symbols.compactMap(\.problem) { diagnostics.errorOnce(problem) }
+    if let member = GroupMember(processed.report, analysis: processed.analysis) {
+      table.add(member) { processed.report.stackText }
+    } else {
+      totals.incomplete += 1
+      diagnostics.error(place, "no stack was captured, so that it belongs to no group")
+    }
+  }
+
+  /// - Returns: why nothing was added; nil where all was.
+  private mutating func add(stateOf path: FilePath) -> String? {
+    guard options.groups.since == nil else {
+      return "a state has no single reports, from which --since could choose"
+    }
+    guard let reader = GroupStateReader() else { return "no memory" }
+    do throws(GroupStateError) {
+      let other = try reader.table(of: path)
+      totals.reports = totals.reports.addingClamped(other.reportCount)
+      table.formUnion(other)
+      return nil
+    } catch {
+      return error.message
+    }
+  }
+}
+
+extension Int {
+  /// Numbers from outside may be as large as numbers can be.
+  fileprivate func addingClamped(_ other: Int) -> Int {
+    let (sum, overflow) = addingReportingOverflow(other)
+    return overflow ? .max : sum
+  }
+}
