@@ -147,10 +147,15 @@ public struct GroupTable: Sendable {
       if left.hash != right.hash {
         return (right.hash.quality, left.hash.digits) < (left.hash.quality, right.hash.digits)
       }
-      if left.builds.keys.first != right.builds.keys.first {
-        return (left.builds.keys.first?.rawValue ?? 0) < (right.builds.keys.first?.rawValue ?? 0)
+      let builds = (left.builds.keys.first, right.builds.keys.first)
+      if builds.0 != builds.1 {
+        guard let one = builds.0, let other = builds.1 else { return builds.0 == nil }
+        return one < other
       }
-      return (left.siteLine ?? .min) < (right.siteLine ?? .min)
+      guard let line = left.siteLine, let otherLine = right.siteLine else {
+        return left.siteLine == nil && right.siteLine != nil
+      }
+      return line < otherLine
     }
     for index in sorted.indices { sorted[index].members.settle() }
     return sorted
