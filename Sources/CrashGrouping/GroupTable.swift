@@ -221,6 +221,10 @@ private struct PartKey: Hashable {
     self.build = build
     self.siteLine = siteLine
   }
+
+  func hash(into hasher: inout Hasher) {
+    hasher.combine(bug.number &+ (build?.rawValue ?? 0) &+ UInt64(bitPattern: Int64(siteLine ?? 0)))
+  }
 }
 
 /// A hash within a service: the digest as the number that it is, which is hashed and compared in no time.
@@ -254,7 +258,9 @@ private struct GroupKey: Hashable {
   }
 
   /// The digest is spread as well as a number can be; whoever chooses digests meets the hasher's secret.
-  func hash(into hasher: inout Hasher) { hasher.combine(low ^ UInt64(scope) &* 0x9E37_79B9_7F4A_7C15) }
+  func hash(into hasher: inout Hasher) { hasher.combine(number) }
+
+  var number: UInt64 { low ^ UInt64(scope) &* 0x9E37_79B9_7F4A_7C15 }
 
   private static func number(_ digits: UnsafeBufferPointer<UInt8>) -> (UInt64, UInt64)? {
     guard digits.count == 32 else { return nil }

@@ -46,6 +46,19 @@ final class Output {
     paths = (path, temporary)
   }
 
+  /// The regular file that a link leads to, or the path as it is. A state is replaced where it is, as one that is written to
+  /// through a link would be lost with the run, and empty before it was read.
+  static func target(of path: FilePath) -> FilePath {
+    path.withCString { name in
+      var status = stat()
+      guard stat(name, &status) == 0, status.st_mode & S_IFMT == S_IFREG, let resolved = realpath(name, nil) else {
+        return path
+      }
+      defer { free(resolved) }
+      return FilePath(bytes: UnsafeRawBufferPointer(start: resolved, count: strlen(resolved)))
+    }
+  }
+
   var isTerminal: Bool { paths == nil && isatty(descriptor) == 1 }
 
   /// Columns of the terminal; nil where the output is none.

@@ -39,7 +39,9 @@ enum Tool {
         }
       }
       // Where each report becomes a file, nothing goes to standard output.
-      output = try Output(path: OutputFolder.isMeant(by: options) ? nil : options.output)
+      let isState = options.command == .groupMerge || options.groups.writesState
+      let path = isState ? options.output.map(Output.target) : options.output
+      output = try Output(path: OutputFolder.isMeant(by: options) ? nil : path)
     } catch {
       return failure(error, diagnostics)
     }

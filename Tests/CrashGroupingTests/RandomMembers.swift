@@ -1,18 +1,6 @@
 import CrashGrouping
 import CrashModel
-
-/// SplitMix64: the same reports in every run of a test, by its seed.
-struct SeededGenerator: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var value = state
-    value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-    return value ^ (value >> 31)
-  }
-}
+import TestSupport
 
 extension GroupMember {
   static func hash(_ number: Int, _ quality: StackHash.Quality) -> StackHash {
@@ -43,6 +31,9 @@ extension GroupMember {
       member.release = ["\(Int.random(in: 0..<200, using: &generator)).0", "main", nil].randomElement(
         using: &generator)!
       member.host = "h\(Int.random(in: 0..<100, using: &generator))"
+      member.build = [BuildKey(rawValue: 1), BuildKey(rawValue: .max), nil].randomElement(using: &generator)!
+      member.siteLine = bug == 0 ? nil : [3, 40, nil].randomElement(using: &generator)!
+      member.callPath = (0..<Int.random(in: 0..<4, using: &generator)).map { "f\(bug + $0)" }
       member.suppressedCount = Int.random(in: 0..<3, using: &generator)
       return member
     }

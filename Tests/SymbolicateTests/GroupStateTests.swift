@@ -160,3 +160,26 @@ struct GroupStateTests {
     }
   }
 }
+
+/// A state that is reached through a link is read before it is replaced, and the link stays one.
+struct LinkedStateTests {
+  @Test func mergeAndResolve() throws {
+    let folder = try TemporaryDirectory("state")
+    let reports = try folder.file("a.ndjson", reports: [namedReport(1), namedReport(2, bug: 1)])
+    let state = folder.path + "/real/groups.json"
+    let link = folder.path + "/link.json"
+    try FileManager.default.createDirectory(atPath: folder.path + "/real", withIntermediateDirectories: true)
+    try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "real/groups.json")
+    #expect(try SymbolicateTool.run("group", "-q", "--partial", "-o", state, reports).status == .exited(0))
+    let merged = try SymbolicateTool.run("group", "merge", "-o", link, link, state)
+    #expect(merged.status == .exited(0), "\(merged.errorText)")
+    let lines = try SymbolicateTool.run("group", "--format", "ndjson", link).text.split(separator: "\n")
+    #expect(lines.count == 3 && lines[0].contains("\"count\":2"))
+    let group = try #require(try JSONSerialization.jsonObject(with: Data(lines[0].utf8)) as? [String: Any])
+    let hash = try #require(group["stack_hash"] as? String)
+    #expect(try SymbolicateTool.run("group", "resolve", "--in", "2.0", link, hash).status == .exited(0))
+    #expect(try #require(contents(of: state)).count > 0)
+    #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == "real/groups.json")
+    #expect(folder.names(in: "real") == ["groups.json"])
+  }
+}

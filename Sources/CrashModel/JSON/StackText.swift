@@ -6,11 +6,14 @@ extension CrashReport {
   ///
   /// Without load addresses, so that the same bug in two runs of one build has the same text. Ends with the last frame
   /// that fits.
-  public var stackText: String? {
+  public var stackText: String? { stackText(limit: Self.stackTextLimit) }
+
+  /// The same with another limit, in bytes.
+  package func stackText(limit: Int) -> String? {
     guard let frames = crashedThread?.frames, !frames.isEmpty else { return nil }
     // As bytes: most of a String's appends would be spent on what it need not know of pieces that are put together.
     var text: [UInt8] = []
-    text.reserveCapacity(Self.stackTextLimit + 256)
+    text.reserveCapacity(limit + 256)
     for (index, frame) in frames.enumerated() {
       let start = text.count
       if start > 0 { text.append(UInt8(ascii: "\n")) }
@@ -31,9 +34,9 @@ extension CrashReport {
       case .captured(let frame): appendPlace(of: frame, to: &text)
       case .omitted(let count): text.append(contentsOf: "(\(count) frames not kept)".utf8)
       }
-      if text.count > Self.stackTextLimit {
+      if text.count > limit {
         // One name alone can be longer (C++ templates): its beginning says more than nothing.
-        text.removeSubrange((start > 0 ? start : Self.wholeCharacters(of: text, upTo: Self.stackTextLimit))...)
+        text.removeSubrange((start > 0 ? start : Self.wholeCharacters(of: text, upTo: limit))...)
         break
       }
     }

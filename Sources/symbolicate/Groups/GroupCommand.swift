@@ -23,7 +23,8 @@ struct GroupCommand {
     if let path = options.groups.baseline {
       do throws(GroupStateError) {
         guard let reader = GroupStateReader() else { throw GroupStateError("no memory") }
-        baseline = GroupBaseline(try reader.groups(of: path == FilePath("-") ? nil : path))
+        let rules = options.grouping.rules
+        baseline = GroupBaseline(try reader.groups(of: path == FilePath("-") ? nil : path, rules: rules))
       } catch {
         diagnostics.fatal("\(path): \(error.message)")
         return .nothing
@@ -38,17 +39,31 @@ struct GroupCommand {
     }
     var groups = collector.table.groups(rules: options.grouping.rules)
     if let baseline { groups = baseline.compare(groups) }
-    groups = options.groups.order.sorted(groups)
-    // Behind those that are there, whatever the order.
-    groups = groups.filter { $0.status != .gone } + groups.filter { $0.status == .gone }
+    groups = ordered(groups)
     try GroupWriter(options: options, output: output, diagnostics: diagnostics).write(groups, collector.totals)
-    let failures = groups.filter { $0.status.map(options.groups.failsOn.contains) ?? false }
+    let failures = failures(among: groups)
     guard hasAnswer, !failures.isEmpty else { return collector.totals.status(hasAnswer: hasAnswer) }
-    let counts = GroupStatus.allCases.filter(options.groups.failsOn.contains).map { status in
-      "\(failures.count { $0.status == status }) \(status.rawValue)"
-    }
-    diagnostics.error("--fail-on", counts.joined(separator: ", "))
+    diagnostics.error("--fail-on", failures)
     return .failed
+  }
+
+  /// What is gone stands behind what is there, whatever the order.
+  private func ordered(_ groups: [CrashGroup]) -> [CrashGroup] {
+    var present: [CrashGroup] = []
+    var gone: [CrashGroup] = []
+    for group in options.groups.order.sorted(groups) {
+      if group.status == .gone { gone.append(group) } else { present.append(group) }
+    }
+    return present + gone
+  }
+
+  /// `2 new, 1 regressed`; empty where there are none of those that `--fail-on` names.
+  private func failures(among groups: [CrashGroup]) -> String {
+    var counts: [GroupStatus: Int] = [:]
+    for group in groups { if let status = group.status { counts[status, default: 0] += 1 } }
+    let wanted = GroupStatus.allCases.filter(options.groups.failsOn.contains)
+    guard wanted.contains(where: { counts[$0] != nil }) else { return "" }
+    return wanted.map { "\(counts[$0] ?? 0) \($0.rawValue)" }.joined(separator: ", ")
   }
 }
 
@@ -61,11 +76,17 @@ struct GroupCollector {
   let progress: Progress?
   let pipeline: ReportPipeline
 
+  /// Of a group's stack, in bytes: what shows where it crashed. There is one for each bug, build and line.
+  private static let stackLimit = 1_000
+  /// A table of rows has no room for one, and in a stream each report is the newest of its group.
+  private let showsStacks: Bool
+
   init(options: Options, diagnostics: Diagnostics, progress: Progress?) {
     self.options = options
     self.diagnostics = diagnostics
     self.progress = progress
     table = GroupTable(keepsMembers: options.groups.showsMembers)
+    showsStacks = options.groups.writesState || options.format != .text
     pipeline = ReportPipeline(options: options, for: .groups, progress: progress)
   }
 
@@ -131,7 +152,11 @@ struct GroupCollector {
     totals.add(processed)
     for problem in processed.symbols.compactMap(\.problem) { diagnostics.errorOnce(problem) }
     if let member = GroupMember(processed.report, analysis: processed.analysis) {
-      table.add(member) { processed.report.stackText }
+      if showsStacks {
+        table.add(member) { processed.report.stackText(limit: Self.stackLimit) }
+      } else {
+        table.add(member)
+      }
     } else {
       totals.incomplete += 1
       diagnostics.error(place, "no stack was captured, so that it belongs to no group")

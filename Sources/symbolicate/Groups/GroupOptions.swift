@@ -48,6 +48,9 @@ extension Options {
       if !groups.failsOn.isEmpty, groups.baseline == nil {
         return "--fail-on needs an earlier state to compare with; name it with --baseline FILE"
       }
+      if groups.baseline == FilePath("-"), operands.contains(FilePath("-")) {
+        return "standard input cannot be both the reports and the baseline"
+      }
       return nil
     case .groupMerge:
       return operands.isEmpty ? "no states; name files that 'group --partial' wrote, or - for standard input" : nil

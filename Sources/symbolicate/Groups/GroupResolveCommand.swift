@@ -47,7 +47,7 @@ struct GroupResolveCommand {
       let answer = resolution.release.map { "resolved in \($0)" } ?? "open"
       lines += Printable.line("\(group.hash.digits)  \(answer)  \(group.title)") + "\n"
     }
-    let file = try Output(path: path)
+    let file = try Output(path: Output.target(of: path))
     do throws(Output.Failure) {
       try table.writeState { piece throws(Output.Failure) in try file.write(piece) }
       try file.finish()

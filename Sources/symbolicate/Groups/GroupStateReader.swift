@@ -57,12 +57,12 @@ struct GroupStateReader {
   }
 
   /// Groups to compare with: of a state, or as `group --format json` and `ndjson` write them.
-  func groups(of path: FilePath?) throws(GroupStateError) -> [CrashGroup] {
+  func groups(of path: FilePath?, rules: GroupingRules) throws(GroupStateError) -> [CrashGroup] {
     let contents = try contents(of: path)
     guard contents.isState else { return contents.parts }
     var table = GroupTable()
     for part in contents.parts { table.add(part) }
-    return table.groups()
+    return table.groups(rules: rules)
   }
 
   private func contents(of path: FilePath?) throws(GroupStateError) -> (parts: [CrashGroup], isState: Bool) {

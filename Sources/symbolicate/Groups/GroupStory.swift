@@ -96,6 +96,13 @@ struct GroupStory {
         changes.append("Not seen in \(name(latest)), the newest release of the service here.")
       }
     }
+    if !group.mergedBy.isEmpty {
+      let hashes = group.mergedBy.map { "\($0.stackHash) (\($0.rule.rawValue))" }
+      changes.append("Merged with \(hashes.joined(separator: ", ")).")
+    }
+    if !group.suggestions.isEmpty {
+      changes.append("May be \(group.suggestions.map(\.stackHash).joined(separator: ", ")) under another name.")
+    }
     if group.hasUnreliableVictim {
       changes.append("Memory was corrupted earlier: the frames that crashed are not the culprits.")
     }
