@@ -4,6 +4,8 @@
 # make bench-symbolication   the same for symbolication, beside llvm-symbolizer, binutils, elfutils and SymCache (a quarter of
 #             an hour; SymCache comes from PyPI)
 # make bench-batch   what reading, writing and grouping many reports costs (BENCH_FLAGS="--reports 10000000": an hour)
+# make bench-grouping   how well bugs are found in labelled stacks (DATA=PREFIX; the set of the tests), and in a program that
+#             the rules were not made for, which it builds and crashes
 # make soak   the tests that crash on purpose, SOAK_RUNS times (50: hours), the first two with all cores busy
 # make oracle the interpreter of call frame information against libunwind, over all that is installed (minutes)
 # make test-peers  what symbolicate writes, judged by the readers of others (from PyPI), a Bugsink on loopback among them
@@ -24,8 +26,9 @@ SOAK_RUNS ?= 50
 SOAK_FLAGS ?=
 ORACLE_FLAGS ?=
 BENCH_FLAGS ?=
+DATA ?= Tests/CrashModelTests/Resources/grouping/dev
 
-.PHONY: demo test test-peers soak oracle bench bench-batch bench-symbolication measure fuzz lint build build-tests packages \
+.PHONY: demo test test-peers soak oracle bench bench-batch bench-grouping bench-symbolication measure fuzz lint build build-tests packages \
   samples clean
 
 demo: packages
@@ -56,6 +59,11 @@ measure:
 bench-batch: packages
 	$(SWIFT) build $(STRICT) $(RELEASE)
 	Benchmarks/batch $(BENCH_FLAGS)
+
+bench-grouping: packages
+	$(SWIFT) build $(STRICT) $(RELEASE) --product symbolicate
+	Benchmarks/grouping --siggen $(DATA)
+	Benchmarks/labelled-program/run
 
 bench-symbolication: demo
 	$(SWIFT) build $(STRICT) $(RELEASE)

@@ -17,6 +17,9 @@ public enum GroupMerges {
   /// So many names of two call paths are compared. What lies further out is how the work reached the thread, and differs
   /// within one bug.
   static let comparedCount = 5
+  /// One function failing in one way has one hash, and so as many groups as places; more of them with one call path were made
+  /// up, and comparing them all would take the square of their number.
+  private static let meetingLimit = 256
   /// Functions that one function calls, and that failed in the same way: with more of them, guesses are not worth much.
   private static let renameLimit = 32
 
@@ -83,7 +86,8 @@ public enum GroupMerges {
       var likeness: [Int: Int] = [:]
       for path in group.callPaths.paths where path.count > 2 {
         let meeting = Meeting(scope: group.scope, reason: group.sample.reason, first: path[1], second: path[2])
-        for other in blamed[meeting] ?? [] where other != index {
+        guard let others = blamed[meeting], others.count <= meetingLimit else { continue }
+        for other in others where other != index {
           guard isHang || group.builds.isKnownDisjoint(with: groups[other].builds) else { continue }
           for outer in groups[other].callPaths.paths {
             let found = self.likeness(path.dropFirst(), outer[...])

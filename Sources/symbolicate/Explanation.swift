@@ -13,7 +13,10 @@ enum Explanation {
       ])
     }
     let key = Printable.quoted(analysis.key)
+    // What grouping asks for besides the hash.
+    let place = analysis.siteLine.map { "Line \($0) behind the declaration of the blamed function.\n" } ?? ""
+    let group = analysis.group.map { "The group was asked for: \(Printable.quoted($0)).\n" } ?? ""
     return "Stack hash \(analysis.hash.digits) (\(analysis.hash.quality.rawValue)) of \(key):\n\n"
-      + table.text(width: nil) + "\n"
+      + table.text(width: nil) + "\n" + place + group
   }
 }

@@ -82,7 +82,10 @@ struct SymbolicateCommand {
     switch options.format {
     case .text where isList:
       if totals.reports > 0 {
-        try output.write("\n" + GroupListing.text(of: groups.groups(), limit: nil, width: output.width))
+        try output.write(
+          "\n"
+            + GroupListing.text(
+              of: groups.groups(rules: options.grouping.rules), limit: nil, width: output.width))
       } else if source.errorCount == 0 {
         try output.write("No crashes.\n")
       }

@@ -31,6 +31,10 @@ extension Redactor {
     redact(&report.runID)
     redact(&report.operation)
     redact(&report.userID)
+    // It goes into the stack hash, which must be the same for whoever needs nothing else of the tags.
+    for index in report.tags.indices where report.tags[index].key == StackHasher.groupTag {
+      redact(&report.tags[index].value)
+    }
   }
 
   private func redactDetails(of report: inout CrashReport) {

@@ -78,19 +78,19 @@ struct FrameClassifier {
   ]
 
   /// Parts of a path that a dependency's sources are checked out below.
-  private static let dependencyFolders = [
+  static let dependencyFolders = [
     "/checkouts/", "/vendor/", "/third_party/", "/SourcePackages/", "/node_modules/",
   ]
 
   /// Starts of the names of C and C++ functions of the runtimes, which a static executable has in its own image.
-  private static let runtimePrefixes: [StaticString] = [
+  static let runtimePrefixes: [StaticString] = [
     "swift_", "_swift_", "__swift_", "_ZN5swift", "_ZNK5swift", "_dispatch_", "dispatch_", "__DISPATCH", "pthread_",
     "__pthread", "_pthread", "__libc_", "__GI_", "_int_", "__cxa_", "__gxx_", "__gnu_", "_ZSt", "_ZNSt", "_ZNKSt",
     "_ZN9__gnu", "_ZN10__cxxabiv1", "_Znw", "_Zna", "_Zdl", "_Zda", "std::", "__restore_rt", "__stack_chk", "__fortify",
     "__chk_fail", "__assert_fail", "__malloc", "malloc_", "_IO_", "__memcpy", "__memmove", "__memset", "__str",
     "_Unwind_", "__run_exit_handlers", "crash_support_thread_start", "_CFRunLoop", "CFRunLoop", "__CFRunLoop",
   ]
-  private static let runtimeNames: Set<String> = [
+  static let runtimeNames: Set<String> = [
     "abort", "raise", "gsignal", "malloc", "free", "calloc", "realloc", "memcpy", "memmove", "memset", "memcmp",
     "strlen",
     "strcpy", "strcmp", "strncpy", "strcat", "printf", "start_thread", "clone", "clone3", "_start", "__clone", "exit",

@@ -1,6 +1,6 @@
 extension Image {
-  private static let systemFolders = ["/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"]
-  private static let systemNames = [
+  static let systemFolders = ["/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"]
+  static let systemNames = [
     "libc.", "libc-", "libm.", "libm-", "libpthread", "libdl.", "libdl-", "libstdc++", "libgcc_s", "ld-linux", "ld-",
     "linux-vdso", "libswift", "lib_", "libdispatch", "libBlocksRuntime", "libFoundation", "libc++", "libjemalloc",
     "libtcmalloc", "libasan", "libtsan",

@@ -74,14 +74,14 @@ extension Reason {
     self = Self.known(text) ?? Self.failures.first { text.utf8Contains($0.0) }?.1 ?? .trap(text)
   }
 
-  private static let failures: [(String, Reason)] = [
+  static let failures: [(String, Reason)] = [
     ("overflow", .overflow), ("out of bounds", .bounds), ("cast failed", .cast), ("Could not cast value", .cast),
     ("precondition failure", .precondition),
   ]
 
   /// What the standard library's and the compiler's texts begin with. A message that begins in another way is the
   /// program's own, whatever words are in it.
-  private static let openings: [(String, Reason)] = [
+  static let openings: [(String, Reason)] = [
     ("Unexpectedly found nil", .nilUnwrap), ("unsafelyUnwrapped", .nilUnwrap),
     ("Index out of range", .bounds), ("Index out of bounds", .bounds), ("index out of bounds", .bounds),
     ("Array index is out of range", .bounds), ("Array index out of range", .bounds), ("Negative Array index", .bounds),
@@ -113,7 +113,7 @@ extension Reason {
   }
 
   /// glibc's and the C++ runtime's words, at the start of their line.
-  private static let systemOpenings: [(String, Reason)] = [
+  static let systemOpenings: [(String, Reason)] = [
     ("*** stack smashing detected", .canary), ("stack smashing detected", .canary),
     ("*** buffer overflow detected", .canary), ("buffer overflow detected", .canary),
     ("free(): ", .heap), ("malloc(): ", .heap), ("realloc(): ", .heap), ("calloc(): ", .heap),
@@ -195,7 +195,7 @@ extension Reason {
     return nil
   }
 
-  private static let endings: [(StaticString, Reason)] = [
+  static let endings: [(StaticString, Reason)] = [
     ("_dispatch_assert_queue_fail", .trap("dispatch assert queue")),
     ("dispatch_assert_queue", .trap("dispatch assert queue")),
     ("__DISPATCH_WAIT_FOR_QUEUE__", .trap("dispatch sync on own queue")),
