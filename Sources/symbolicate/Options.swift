@@ -42,7 +42,7 @@ struct Options {
       case .otlp: self = .otlp
       case .folded: self = .folded
       case .markup: self = .markup
-      case .text where options.command.readsELFFiles: self = .answer
+      case .text where options.command.readsELFFiles || options.command == .runs: self = .answer
       case .text where options.command == .group: self = .groups
       // In a directory each report is a file of its own, however many there are.
       case .text: self = hasDirectory && !OutputFolder.isMeant(by: options) ? .list : .report
@@ -89,7 +89,7 @@ struct Options {
 
 /// What the tool can be told to do.
 enum Command: String, CaseIterable {
-  case symbolicate, group, addr, check, store
+  case symbolicate, group, runs, addr, check, store
   case storeAdd = "store add"
   case storeList = "store list"
   case storeCollect = "store gc"
@@ -99,6 +99,7 @@ enum Command: String, CaseIterable {
     switch self {
     case .symbolicate: ["symbolicate [OPTION]... FILE|DIR|-..."]
     case .group: ["symbolicate group [OPTION]... FILE|DIR|-..."]
+    case .runs: ["symbolicate runs [OPTION]... SPOOL..."]
     case .addr: ["symbolicate addr [OPTION]... [-e FILE] [ADDRESS]..."]
     case .check: ["symbolicate check [OPTION]... FILE|DIR..."]
     case .store: ["symbolicate store add|list|gc [OPTION]..."]
@@ -113,6 +114,7 @@ enum Command: String, CaseIterable {
     switch self {
     case .symbolicate: "name every frame of crash records, reports and logs"
     case .group: "count crashes by bug"
+    case .runs: "say how the runs of a service ended, by release"
     case .addr: "name addresses of a file, as addr2line does"
     case .check: "say what debug files are good for"
     case .store: "keep debug files by build id"
@@ -137,6 +139,11 @@ enum Command: String, CaseIterable {
     case .group:
       """
       Reads what 'symbolicate' reads, names the frames, and adds the reports up by stack hash: one row for each bug.
+      """
+    case .runs:
+      """
+      Reads the history that a service keeps in SPOOL, the directory of its crash reports: for each release how many runs
+      have ended, in which way, and how many of them without a crash; and how the last one ended.
       """
     case .addr:
       """

@@ -43,6 +43,8 @@ enum Tool {
       case .group:
         var command = GroupCommand(options: options, diagnostics: diagnostics, output: output)
         status = try command.run()
+      case .runs:
+        status = try RunsCommand(options: options, diagnostics: diagnostics, output: output).run()
       case .addr:
         var command = AddrCommand(options: options, diagnostics: diagnostics, output: output)
         status = try command.run()
@@ -108,6 +110,7 @@ enum Tool {
     }
     if options.isFilter { return problemOfFilter(options) }
     guard command.needsOperands, options.operands.isEmpty else { return nil }
+    if command == .runs { return "no spool; name the directory of a service's crash reports" }
     return command.readsELFFiles
       ? "no input; name a program, a library, a debug file or a directory of them"
       : "no input; name a crash file, a directory, or - for standard input"
