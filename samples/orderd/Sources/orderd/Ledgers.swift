@@ -26,17 +26,19 @@ struct MonthlyReports {
 
   // Bug: each of them waits in its thread, and there are as many threads for tasks as processors.
   func all() async {
+    let printed = ContinuousClock.now.advanced(by: .milliseconds(milliseconds))
     await withTaskGroup(of: Void.self) { group in
-      for day in 1...256 { group.addTask { render(day) } }
+      for _ in 1...64 { group.addTask { render(until: printed) } }
     }
     print("reports done")
   }
 
   @inline(never)
-  private func render(_ day: Int) {
-    // Only the first ones find a thread to wait in.
-    guard day <= 128, !Task.isCancelled else { return }
-    waitForPrinter(UInt32(milliseconds) * 1_000)
+  private func render(until printed: ContinuousClock.Instant) {
+    let left = (printed - ContinuousClock.now).components
+    // Those that find a thread later find the printer ready.
+    guard left.seconds >= 0, left.attoseconds > 0 else { return }
+    waitForPrinter(UInt32(left.seconds) * 1_000_000 + UInt32(left.attoseconds / 1_000_000_000_000))
   }
 
   @inline(never)
