@@ -91,9 +91,14 @@ let package = Package(
     .executableTarget(
       name: "SpoolRunner", dependencies: ["CrashModel", "CrashReporting"], path: "Tests/SpoolRunner",
       swiftSettings: swiftSettings),
+    // Ends, hangs and is looked at in every way, in a process of its own.
+    .executableTarget(
+      name: "EndingRunner", dependencies: ["CrashReporting"], path: "Tests/EndingRunner", swiftSettings: swiftSettings),
     .testTarget(
       name: "CrashReportingTests",
-      dependencies: ["CrashModel", "CrashReporting", "RecordForge", "SpoolRunner", "TestSupport"],
+      dependencies: [
+        "CrashModel", "CrashReporting", "EndingRunner", "RecordForge", "SpoolRunner", "TestSupport",
+      ],
       swiftSettings: swiftSettings),
     // Changes bytes of a debug file a thousand times and asks each for names, in another process.
     .executableTarget(

@@ -58,6 +58,12 @@ int crash_arch_repeats_trap(const ucontext_t *context, const siginfo_t *info) {
   return info->si_code == TRAP_BRKPT && (instruction_at(context->uc_mcontext.pc) & 0xffe0001fu) == 0xd4200000u;
 }
 
+// Async-signal-safe. The result is in the register of the first argument, which is lost.
+int crash_arch_restart_call(ucontext_t *context) {
+  (void)context;
+  return 0;
+}
+
 // Async-signal-safe.
 int crash_arch_step_back(ucontext_t *context, int signal, const siginfo_t *info) {
   // The kernel has put x0 back to what it was before the call (SECCOMP_RET_TRAP, syscall_rollback).

@@ -1,5 +1,7 @@
 #if defined(__x86_64__)
 
+#include <errno.h>
+
 #include "CCrashFormat_uninstrumented.h"
 #include "arch.h"
 #include "syscalls.h"
@@ -47,6 +49,21 @@ int crash_arch_repeats_trap(const ucontext_t *context, const siginfo_t *info) {
   (void)context;
   (void)info;
   return 0;
+}
+
+// Async-signal-safe. The kernel has replaced the number of the call by -EINTR; all other registers are as they were. The
+// number is in the `mov $n, %eax` before the instruction, where compilers put it (glibc's calls are one inline assembly).
+// Plain loads of code that was just executed: faults may be blocked here. Never of another page than the instruction's.
+int crash_arch_restart_call(ucontext_t *context) {
+  greg_t *registers = context->uc_mcontext.gregs;
+  uint64_t call = (uint64_t)registers[REG_RIP] - 2;
+  const volatile uint8_t *code = (const volatile uint8_t *)(uintptr_t)call;
+  if (registers[REG_RAX] != -EINTR || (call & 4095) < 5 || (call & 4095) == 4095 || code[0] != 0x0f || code[1] != 0x05 ||
+      code[-5] != 0xb8 || code[-2] != 0 || code[-1] != 0)
+    return 0;
+  registers[REG_RAX] = code[-4] | code[-3] << 8;
+  registers[REG_RIP] = (greg_t)call;
+  return 1;
 }
 
 // Async-signal-safe.

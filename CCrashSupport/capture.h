@@ -41,6 +41,9 @@ void crash_scope_detach(void);
 /// Makes the scope's lock usable in a child made by fork, where the thread that held it does not exist.
 void crash_scope_after_fork(void);
 
+/// Makes the lock of snapshots usable in a child made by fork.
+void crash_snapshot_after_fork(void);
+
 /// Stores a text that the host gave about itself, unredacted and cut at `capacity`. Not async-signal-safe.
 void crash_scope_set_identity(struct crash_record *record, const char *service, const char *release,
                               const char *environment);

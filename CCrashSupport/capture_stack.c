@@ -3,6 +3,7 @@
 #include "CCrashFormat_uninstrumented.h"
 #include "CCrashSupport.h"
 #include "arch.h"
+#include "async.h"
 #include "capture.h"
 #include "syscalls.h"
 #include "unwind.h"
@@ -11,9 +12,10 @@ CRASH_UNINSTRUMENTED_BEGIN
 
 // More than a report keeps of a thread that did not crash; a recursion that is deeper shows its cycle.
 #define STACK_FRAMES 128
+#define STACK_CALLERS 32
 
-__attribute__((noinline)) size_t crash_support_capture_stack(uint64_t *addresses, size_t capacity,
-                                                            uint32_t *thread) {
+__attribute__((noinline)) size_t crash_support_capture_stack(uint64_t *addresses, uint8_t *awaits,
+                                                            size_t capacity, uint32_t *thread) {
   if (!crash_capture_is_owner()) return 0;
   if (thread) *thread = crash_sys_thread_id();
   ucontext_t context;
@@ -25,8 +27,24 @@ __attribute__((noinline)) size_t crash_support_capture_stack(uint64_t *addresses
   struct crash_walk walk = {.top = frames, .top_capacity = STACK_FRAMES + 1, .ring = &last, .ring_capacity = 1};
   crash_unwind(&crash_capture.record, &cache, columns, &walk);
   size_t count = 0;
-  for (uint32_t i = 1; i < walk.top_count && count < capacity; i++) addresses[count++] = frames[i].address;
+  struct crash_record_frame callers[STACK_CALLERS];
+  uint32_t caller_count = 0;
+  if (walk.async_context)
+    caller_count = crash_async_follow(&crash_capture.record, walk.async_context, callers, STACK_CALLERS);
+  for (uint32_t i = 1; i < walk.top_count && count < capacity; i++) {
+    // What awaits the function is further out than it, and further in than the runtime's work on the task.
+    if (walk.async_context && i == walk.async_position)
+      for (uint32_t caller = 0; caller < caller_count && count < capacity; caller++) {
+        awaits[count] = 1;
+        addresses[count++] = callers[caller].address;
+      }
+    if (count == capacity) break;
+    awaits[count] = 0;
+    addresses[count++] = frames[i].address;
+  }
   return count;
 }
+
+uint32_t crash_support_thread_id(void) { return crash_sys_thread_id(); }
 
 CRASH_UNINSTRUMENTED_END

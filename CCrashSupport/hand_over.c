@@ -47,6 +47,11 @@ static int is_swift_runtime(const struct crash_kernel_sigaction *action) {
   return crash_images_is_named(&crash_capture.record, handler, "/libswiftCore.so");
 }
 
+int crash_handler_is_runtime(void *handler) {
+  const struct crash_kernel_sigaction action = {.handler = handler};
+  return is_swift_runtime(&action);
+}
+
 int crash_former_actions_replace(const struct sigaction *action) {
   for (int i = 0; i < CRASH_SIGNAL_COUNT; i++) {
     struct sigaction mine = *action;

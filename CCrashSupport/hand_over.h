@@ -35,6 +35,9 @@ int crash_former_action_ignores(int signal);
 /// Returns 0 where ours is in place, or was given back by ourselves. Async-signal-safe.
 int crash_handler_is_replaced(int signal, uint64_t *handler);
 
+/// Whether a handler is the Swift runtime's backtracer. Not async-signal-safe while images are being recorded.
+int crash_handler_is_runtime(void *handler);
+
 /// Whether anybody but the kernel gets the signal next. Async-signal-safe.
 int crash_former_handler_exists(int signal);
 

@@ -24,7 +24,6 @@ CRASH_UNINSTRUMENTED_BEGIN
 // Where the file is, for removing it. Names are relative to a directory that may have been renamed since, so it is opened
 // again by path; a record whose folder is gone simply stays where it went.
 static char directory_path[PATH_MAX];
-static char file_name[48];
 
 static int fail(struct crash_support_error *error, const char *what) {
   error->number = errno;
@@ -153,7 +152,7 @@ static int write_draft(int file, const struct crash_record *draft) {
 // 30 us of a service's start, is not needed.
 static void *make_file(int folder, const struct crash_record *draft, struct crash_support_error *error) {
   size_t size = draft->size;
-  int file = openat(folder, file_name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  int file = openat(folder, draft->file_name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (file < 0) {
     fail(error, "creating the record");
     return NULL;
@@ -173,7 +172,7 @@ static void *make_file(int folder, const struct crash_record *draft, struct cras
   }
   if (step) {
     fail(error, step);
-    unlinkat(folder, file_name, 0);
+    unlinkat(folder, draft->file_name, 0);
     close(file);
     return NULL;
   }
@@ -194,6 +193,7 @@ static void find_sections(struct crash_record *record, void *memory) {
     if (section->type == CRASH_SECTION_PATHS) record->path_capacity = section->capacity;
   }
   record->process = base[CRASH_SECTION_PROCESS];
+  record->run = base[CRASH_SECTION_RUN];
   record->scope = base[CRASH_SECTION_SCOPE];
   record->breadcrumbs = base[CRASH_SECTION_BREADCRUMBS];
   record->images = base[CRASH_SECTION_IMAGES];
@@ -219,6 +219,7 @@ int crash_record_draft(struct crash_record *record, size_t image_capacity, size_
       {CRASH_SECTION_PATHS, 0, path_capacity},
       // Up to here the start fills.
       {CRASH_SECTION_BREADCRUMBS, CRASH_SECTION_FLAG_LIVE, sizeof(struct crash_record_breadcrumbs)},
+      {CRASH_SECTION_RUN, CRASH_SECTION_FLAG_LIVE, sizeof(struct crash_record_run)},
       {CRASH_SECTION_SIGNAL, 0, sizeof(struct crash_record_signal)},
       {CRASH_SECTION_THREADS, 0, sizeof(struct crash_record_thread)},
       {CRASH_SECTION_FRAMES, 0, CRASH_FRAME_CAPACITY * sizeof(struct crash_record_frame)},
@@ -275,6 +276,7 @@ int crash_record_draft(struct crash_record *record, size_t image_capacity, size_
   // Live sections count from the first moment: their slots guard themselves.
   crash_record_commit(record, CRASH_SECTION_SCOPE, sizeof(struct crash_record_scope));
   crash_record_commit(record, CRASH_SECTION_BREADCRUMBS, sizeof(struct crash_record_breadcrumbs));
+  crash_record_commit(record, CRASH_SECTION_RUN, sizeof(struct crash_record_run));
   return 0;
 }
 
@@ -282,13 +284,14 @@ int crash_record_create(struct crash_record *record, const char *directory, cons
                         struct crash_support_error *error) {
   void *draft = record->header;
   void *memory = NULL;
+  if (!directory) directory = directory_path;
   size_t length = strlen(directory), name_length = name ? strlen(name) + 1 : 0;
   if (length == 0 || length + name_length >= sizeof directory_path) {
     errno = length ? ENAMETOOLONG : EINVAL;
     fail(error, "the path of the directory for records");
   } else {
-    hex(file_name, record->header->run_id, 16);
-    memcpy(file_name + 32, CRASH_RECORD_SUFFIX, sizeof CRASH_RECORD_SUFFIX);
+    hex(record->file_name, record->header->run_id, 16);
+    memcpy(record->file_name + 32, CRASH_RECORD_SUFFIX, sizeof CRASH_RECORD_SUFFIX);
     int folder = open_folder(directory, name, error);
     if (folder >= 0) {
       memory = make_file(folder, record, error);
@@ -296,7 +299,7 @@ int crash_record_create(struct crash_record *record, const char *directory, cons
     }
   }
   if (memory) {
-    memcpy(directory_path, directory, length + 1);
+    if (directory != directory_path) memcpy(directory_path, directory, length + 1);
     if (name) {
       directory_path[length] = '/';
       memcpy(directory_path + length + 1, name, name_length);
@@ -312,18 +315,28 @@ void crash_record_make_resident(const struct crash_record *record) {
   for (size_t offset = 0; offset < record->resident_size; offset += CRASH_RECORD_HEADER_SIZE) (void)memory[offset];
 }
 
-void crash_record_remove_file(void) {
+void crash_record_remove_file(const struct crash_record *record) {
   int folder = open(directory_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
   if (folder >= 0) {
-    unlinkat(folder, file_name, 0);
+    unlinkat(folder, record->file_name, 0);
     close(folder);
   }
 }
 
 void crash_record_discard(struct crash_record *record) {
-  crash_record_remove_file();
+  crash_record_remove_file(record);
+  crash_record_close(record);
+}
+
+void crash_record_close(struct crash_record *record) {
   unmap_with_guards(record->header, record->size);
   memset(record, 0, sizeof *record);
+}
+
+size_t crash_record_length(const struct crash_record *record, enum crash_record_section_type type) {
+  const struct crash_record_section *section = find_section(record, type);
+  if (!section || __atomic_load_n(&section->commit, __ATOMIC_ACQUIRE) != CRASH_SECTION_COMMITTED) return 0;
+  return section->length;
 }
 
 void crash_record_reopen(struct crash_record *record, enum crash_record_section_type type) {

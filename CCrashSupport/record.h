@@ -28,7 +28,9 @@ enum {
 struct crash_record {
   struct crash_record_header *header;
   size_t size;
+  char file_name[48];
   struct crash_record_process *process;
+  struct crash_record_run *run;
   struct crash_record_scope *scope;
   struct crash_record_breadcrumbs *breadcrumbs;
   struct crash_record_image *images;
@@ -69,6 +71,8 @@ int crash_record_draft(struct crash_record *record, size_t image_capacity, size_
 /// The lock (`flock`) is held by the open file description, which the mapping keeps alive after the descriptor is
 /// closed: it says "alive" until the process ends or unmaps, and costs the host no descriptor. Returns 0, or -1 with
 /// `error` filled in and nothing left behind; the draft is gone in both cases. Not async-signal-safe.
+///
+/// For a further record of the same process both names may be NULL: the folder of the first one.
 int crash_record_create(struct crash_record *record, const char *directory, const char *folder,
                         struct crash_support_error *error);
 
@@ -77,7 +81,14 @@ int crash_record_create(struct crash_record *record, const char *directory, cons
 void crash_record_make_resident(const struct crash_record *record);
 
 /// Removes the record's file. Not async-signal-safe.
-void crash_record_remove_file(void);
+void crash_record_remove_file(const struct crash_record *record);
+
+/// Unmaps the record, with which its lock goes, and leaves the file to whoever works on dead records. Not
+/// async-signal-safe.
+void crash_record_close(struct crash_record *record);
+
+/// How many bytes of a section are in use; 0 where it is not sealed. Async-signal-safe.
+size_t crash_record_length(const struct crash_record *record, enum crash_record_section_type type);
 
 /// Removes the file and unmaps the record, which nobody else may be using yet. Not async-signal-safe.
 void crash_record_discard(struct crash_record *record);

@@ -101,33 +101,31 @@ static void stage_images(struct crash_record *record, const struct crash_event *
   crash_images_commit(record);
 }
 
-// Brings the two ends of the walk together and adds the callers that await; finds the frames' images. Runs whether the
-// walk came to its end or died on the way. `room` is how many frames there is space for behind the top ones. Returns how
-// many frames the thread has in all.
-static uint32_t finish_thread(const struct crash_record *record, struct crash_record_thread *thread, uint32_t room) {
+uint32_t crash_walk_finish(const struct crash_record *record, struct crash_walk *walk, struct crash_record_thread *thread,
+                           uint32_t room) {
   uint32_t bottom = 0;
-  if (walk.depth > walk.top_capacity) {
-    uint64_t behind = walk.depth - walk.top_capacity;
-    bottom = behind < walk.ring_capacity ? (uint32_t)behind : walk.ring_capacity;
+  if (walk->depth > walk->top_capacity) {
+    uint64_t behind = walk->depth - walk->top_capacity;
+    bottom = behind < walk->ring_capacity ? (uint32_t)behind : walk->ring_capacity;
     if (bottom > room) bottom = room;
     for (uint32_t i = 0; i < bottom; i++)
-      walk.top[walk.top_count + i] = walk.ring[(behind - bottom + i) % walk.ring_capacity];
+      walk->top[walk->top_count + i] = walk->ring[(behind - bottom + i) % walk->ring_capacity];
   }
-  uint32_t count = walk.top_count + bottom;
-  if (walk.async_context) {
-    thread->async_count = crash_async_follow(record, walk.async_context, walk.top + count, room - bottom);
-    thread->async_position = walk.async_position > UINT32_MAX ? UINT32_MAX : (uint32_t)walk.async_position;
+  uint32_t count = walk->top_count + bottom;
+  if (walk->async_context) {
+    thread->async_count = crash_async_follow(record, walk->async_context, walk->top + count, room - bottom);
+    thread->async_position = walk->async_position > UINT32_MAX ? UINT32_MAX : (uint32_t)walk->async_position;
   }
   count += thread->async_count;
   for (uint32_t i = 0; i < count; i++) {
-    struct crash_record_frame *frame = &walk.top[i];
+    struct crash_record_frame *frame = &walk->top[i];
     frame->image = crash_images_index(record, frame->address - (frame->kind == CRASH_FRAME_RETURN_ADDRESS));
   }
-  if (walk.end == CRASH_WALK_LIMIT) thread->flags |= CRASH_THREAD_DEPTH_CAPPED;
-  thread->status = walk.end == CRASH_WALK_OUTERMOST || walk.end == CRASH_WALK_LIMIT ? CRASH_THREAD_CAPTURED
+  if (walk->end == CRASH_WALK_LIMIT) thread->flags |= CRASH_THREAD_DEPTH_CAPPED;
+  thread->status = walk->end == CRASH_WALK_OUTERMOST || walk->end == CRASH_WALK_LIMIT ? CRASH_THREAD_CAPTURED
                                                                                      : CRASH_THREAD_PARTIAL;
-  thread->depth = walk.depth;
-  thread->top_count = walk.top_count;
+  thread->depth = walk->depth;
+  thread->top_count = walk->top_count;
   thread->bottom_count = bottom;
   return count;
 }
@@ -136,7 +134,7 @@ static void stage_seal(struct crash_record *record, const struct crash_event *ev
   (void)event;
   struct crash_record_thread *thread = record->thread;
   *thread = (struct crash_record_thread){.flags = CRASH_THREAD_CRASHED};
-  uint32_t count = finish_thread(record, thread, CRASH_FRAME_CAPACITY - CRASH_TOP_FRAMES);
+  uint32_t count = crash_walk_finish(record, &walk, thread, CRASH_FRAME_CAPACITY - CRASH_TOP_FRAMES);
   crash_record_commit(record, CRASH_SECTION_FRAMES, count * sizeof(struct crash_record_frame));
   crash_record_commit(record, CRASH_SECTION_THREADS, sizeof *thread);
 }
@@ -201,7 +199,8 @@ static struct {
 static void stage_stop(struct crash_record *record, const struct crash_event *event) {
   (void)event;
   size_t without_room = 0;
-  others.count = crash_threads_stop(&without_room);
+  crash_threads_reserve(2 * CRASH_THREADS_SILENCE_NS);
+  others.count = crash_threads_stop(&without_room, CRASH_THREADS_SILENCE_NS);
   if (others.count > CRASH_OTHER_THREADS) {
     without_room += others.count - CRASH_OTHER_THREADS;
     others.count = CRASH_OTHER_THREADS;
@@ -218,7 +217,7 @@ static void stage_other_walk(struct crash_record *record, const struct crash_eve
 
 static void stage_other_finish(struct crash_record *record, const struct crash_event *event) {
   (void)event;
-  others.frames += finish_thread(record, &record->other_threads[others.next], others.room);
+  others.frames += crash_walk_finish(record, &walk, &record->other_threads[others.next], others.room);
 }
 
 // One thread, in two stages: what a walk had found when it died is kept.

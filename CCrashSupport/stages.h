@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <ucontext.h>
 
+#include "unwind.h"
+
 /// What the kernel hands to the handler, and what the handler learns about it.
 struct crash_event {
   int signal;
@@ -24,6 +26,12 @@ void crash_stages_run_silent(const struct crash_event *event);
 
 /// Fills the rest, and closes the record. Behind `crash_stages_run_silent`. Async-signal-safe.
 void crash_stages_run_rest(const struct crash_event *event);
+
+/// Brings the two ends of a walk together and adds the callers that await; finds the frames' images. Runs whether the walk
+/// came to its end or died on the way. `room` is how many frames there is space for behind the top ones. Returns how many
+/// frames the thread has in all. Async-signal-safe.
+uint32_t crash_walk_finish(const struct crash_record *record, struct crash_walk *walk, struct crash_record_thread *thread,
+                           uint32_t room);
 
 /// Opens the signals that a stage may die of. Async-signal-safe.
 void crash_stages_open_faults(void);

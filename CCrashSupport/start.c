@@ -12,10 +12,12 @@
 #include "deadline.h"
 #include "handlers.h"
 #include "images.h"
+#include "memory_groups.h"
 #include "message.h"
 #include "process_info.h"
 #include "signal_stacks.h"
 #include "stages.h"
+#include "terminations.h"
 #include "threads.h"
 
 static const uint32_t nobody;
@@ -34,16 +36,31 @@ static void in_forked_child(void) {
   memcpy(&start_lock, &fresh, sizeof start_lock);
   crash_scope_after_fork();
   crash_threads_after_fork();
+  crash_snapshot_after_fork();
   crash_handlers_reset();
   crash_capture.owner = &nobody;
   memset(&crash_capture.record, 0, sizeof crash_capture.record);
 }
 
-static void at_exit(void) {
+static void note_exit(enum crash_record_end how, int status) {
   if (!crash_capture_is_owner() || getpid() != crash_capture.pid) return;
   crash_handlers_notice_recovery();
+  struct crash_record_run *run = crash_capture.record.run;
+  run->exit_status = status;
+  __atomic_store_n(&run->end, how, __ATOMIC_RELEASE);
   __atomic_store_n(&crash_capture.record.header->run_state, CRASH_RUN_EXITED, __ATOMIC_RELEASE);
 }
+
+static void at_quick_exit_too(void) { note_exit(CRASH_END_QUICK_EXIT, 0); }
+
+#ifdef __GLIBC__
+static void at_exit(int status, void *unused) {
+  (void)unused;
+  note_exit(CRASH_END_EXIT, status);
+}
+#else
+static void at_exit(void) { note_exit(CRASH_END_QUICK_EXIT, 0); }
+#endif
 
 static int fail(struct crash_support_error *error, const char *what, int number) {
   error->number = number;
@@ -95,7 +112,12 @@ static int start(const struct crash_support_configuration *configuration, struct
   if (!process_hooks_registered) {
     // In this order, and before the handlers: a fork or an exit between the steps finds everything that it needs.
     pthread_atfork(NULL, NULL, in_forked_child);
+#ifdef __GLIBC__
+    on_exit(at_exit, NULL);  // as atexit, and it is told the status
+#else
     atexit(at_exit);
+#endif
+    at_quick_exit(at_quick_exit_too);
     process_hooks_registered = 1;
   }
   crash_message_prepare();
@@ -117,6 +139,7 @@ static int start(const struct crash_support_configuration *configuration, struct
     return -1;
   }
   crash_threads_prepare();
+  crash_terminations_install();
   crash_scope_attach(&crash_capture.record);
   __atomic_store_n(&crash_capture.record.header->run_state, CRASH_RUN_ALIVE, __ATOMIC_RELEASE);
   return 0;
@@ -138,13 +161,14 @@ void crash_support_stop(void) {
   pthread_mutex_lock(&start_lock);
   if (crash_capture_is_owner()) {
     crash_handlers_uninstall();
+    crash_terminations_uninstall();
     crash_scope_detach();
     crash_deadline_remove();
     crash_capture.owner = &nobody;
     // Should the file not be removable any more, a reader must not take this run for a killed one.
     __atomic_store_n(&crash_capture.record.header->run_state, CRASH_RUN_STOPPED, __ATOMIC_RELEASE);
     // The memory stays mapped: another thread may be inside a setter. Without a name it ends with the process.
-    crash_record_remove_file();
+    crash_record_remove_file(&crash_capture.record);
   }
   pthread_mutex_unlock(&start_lock);
 }
@@ -161,6 +185,7 @@ void crash_support_describe_process(void) {
     crash_async_learn(&crash_capture.record);
     crash_record_make_resident(&crash_capture.record);
     crash_process_describe(&crash_capture.record);
+    crash_memory_groups_record(&crash_capture.record);
   }
   pthread_mutex_unlock(&start_lock);
 }

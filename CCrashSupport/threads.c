@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "CCrashFormat_uninstrumented.h"
+#include "arch.h"
 #include "capture.h"
 #include "syscalls.h"
 
@@ -40,6 +41,8 @@ static uint32_t next_slot;   // where a free one is looked for first
 static uint32_t unknown_threads;
 
 static _Thread_local uint32_t own_slot;  // index + 1
+static uint32_t stopper;   // kernel id of the thread that stops the others; 0: none
+static uint32_t holding;   // futex: threads wait while it is 1
 
 // glibc 2.32; weak, so that older ones only lose the short cut.
 extern char __libc_single_threaded __attribute__((weak));
@@ -112,6 +115,8 @@ void crash_threads_after_fork(void) {
   next_slot = 0;
   unknown_threads = 0;
   own_slot = 0;
+  stopper = 0;
+  holding = 0;
   crash_threads_add();
 }
 
@@ -120,9 +125,7 @@ void crash_threads_after_fork(void) {
 // glibc removes its two internal signals from every mask that it is given, so that this one is open in threads that block
 // "everything", as libdispatch's workers do. It stands for setuid() in many threads, which nobody waits for any more.
 #define STOP_SIGNAL 33
-#define SILENCE_NS 500000000ll
 
-static uint32_t holding;   // futex: threads wait while it is 1
 static uint32_t answered;  // futex: threads that stand still
 static int expected_death;  // signal
 static size_t stopped_count;
@@ -175,11 +178,14 @@ static void stand_still(int signal, siginfo_t *info, void *context) {
     if (++seconds == 3) crash_syscall(SYS_kill, crash_capture.pid, death, 0, 0);
     if (seconds == 6) crash_syscall(SYS_kill, crash_capture.pid, SIGKILL, 0, 0);
   }
+  crash_arch_restart_call(context);
 }
 
 // By `tgkill`, which abort() and raise() need too, so that every sandbox lets it through; a call that queues a value with
 // the signal may be the end of the process in one.
 static int ask(long pid, uint32_t index) {
+  // By the snapshot that was being taken when this crash came: its context is there already.
+  if (__atomic_load_n(&slots[index].state, __ATOMIC_ACQUIRE) == SLOT_STOPPED) return 0;
   // The signal of the last time has not come yet: it will do. Two would be one too many.
   uint32_t late = SLOT_LATE;
   if (__atomic_compare_exchange_n(&slots[index].state, &late, SLOT_ASKED, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return 1;
@@ -200,7 +206,21 @@ void crash_threads_prepare(void) {
   stop_action.mask = ~(crash_kernel_sigset)0;
 }
 
-size_t crash_threads_stop(size_t *without_room) {
+int crash_threads_reserve(int64_t patience_ns) {
+  uint32_t self = crash_sys_thread_id();
+  int64_t end = crash_clock_ns(CLOCK_MONOTONIC) + patience_ns;
+  // By number too: a sandbox may refuse the clock and the sleep.
+  for (unsigned i = 0; i < 1u << 16; i++) {
+    uint32_t other = 0;
+    if (__atomic_compare_exchange_n(&stopper, &other, self, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) || other == self)
+      return 1;
+    if (crash_clock_ns(CLOCK_MONOTONIC) >= end) break;
+    crash_sys_sleep_us(50);
+  }
+  return 0;
+}
+
+size_t crash_threads_stop(size_t *without_room, int64_t silence_ns) {
   long pid = crash_capture.pid;
   uint32_t self = crash_sys_thread_id(), used = __atomic_load_n(&used_slots, __ATOMIC_ACQUIRE), asked = 0;
   *without_room = __atomic_load_n(&unknown_threads, __ATOMIC_RELAXED);
@@ -234,8 +254,8 @@ size_t crash_threads_stop(size_t *without_room) {
       seen = now;
       last = time;
     }
-    if (time - last > SILENCE_NS) break;
-    struct timespec wait = {0, 10000000};
+    if (time - last > silence_ns) break;
+    struct timespec wait = {0, silence_ns / 50};
     if (futex(&answered, FUTEX_WAIT, now, &wait) != -ETIMEDOUT) continue;
     // Threads end on their own, too.
     for (size_t i = 0; i < stopped_count; i++) {
@@ -265,7 +285,10 @@ struct crash_stopped_thread crash_threads_stopped(size_t index) {
 void crash_threads_expect_death(int signal) { __atomic_store_n(&expected_death, signal, __ATOMIC_RELEASE); }
 
 void crash_threads_let_go(void) {
-  if (!__atomic_load_n(&holding, __ATOMIC_ACQUIRE)) return;
+  if (!__atomic_load_n(&holding, __ATOMIC_ACQUIRE)) {
+    __atomic_store_n(&stopper, 0, __ATOMIC_RELEASE);
+    return;
+  }
   __atomic_store_n(&expected_death, 0, __ATOMIC_RELEASE);
   for (size_t i = 0; i < stopped_count; i++) {
     uint32_t asked = SLOT_ASKED;
@@ -281,6 +304,7 @@ void crash_threads_let_go(void) {
   if (i == used) crash_sys_sigaction(STOP_SIGNAL, &former_action, NULL);
   __atomic_store_n(&holding, 0, __ATOMIC_RELEASE);
   futex(&holding, FUTEX_WAKE, INT_MAX, NULL);
+  __atomic_store_n(&stopper, 0, __ATOMIC_RELEASE);
 }
 
 CRASH_UNINSTRUMENTED_END

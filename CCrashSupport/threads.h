@@ -32,12 +32,20 @@ struct crash_stopped_thread {
   char name[16];
 };
 
-/// Stops all other known threads and waits until they stand still, 500 ms after the last answer at most.
+/// Makes the calling thread the one that may stop the others, and waits for whoever is until then, at most so long. A crash
+/// does not stand back for ever behind a snapshot, and so goes on where this failed; a snapshot gives up. Returns 1, or 0
+/// where another thread still is the one. Given back by `crash_threads_let_go`. Async-signal-safe.
+int crash_threads_reserve(int64_t patience_ns);
+
+/// How long after the last answer of a thread a crash waits for the others.
+#define CRASH_THREADS_SILENCE_NS 500000000ll
+
+/// Stops all other known threads and waits until they stand still, `silence_ns` after the last answer at most.
 ///
 /// Each gets signal 33 (glibc's SIGSETXID), which no libc call can block, and waits in its handler. Returns how many there
 /// are, the silent ones included. `without_room` becomes the number of threads that are not known.
 /// Async-signal-safe; by one thread at a time.
-size_t crash_threads_stop(size_t *without_room);
+size_t crash_threads_stop(size_t *without_room, int64_t silence_ns);
 
 /// The `index`-th of them. Async-signal-safe.
 struct crash_stopped_thread crash_threads_stopped(size_t index);
@@ -47,8 +55,9 @@ struct crash_stopped_thread crash_threads_stopped(size_t index);
 /// would have ended, and nobody is there to let them go. Async-signal-safe.
 void crash_threads_expect_death(int signal);
 
-/// Lets them all go on where they were, and gives the signal back to libc. Calls that were interrupted and cannot be
-/// restarted (poll, sleep) return EINTR there. Does nothing where none is stopped. Async-signal-safe.
+/// Lets them all go on where they were, and gives the signal back to libc. Calls that were interrupted are made again, with
+/// their whole timeout where they have one (`crash_arch_restart_call` says which cannot be). Does nothing where none is
+/// stopped. Async-signal-safe.
 void crash_threads_let_go(void);
 
 #endif

@@ -98,10 +98,51 @@ int crash_support_register_task_local(const char *name, size_t length, const voi
 
 /// Walks the calling thread's stack, for a report on something that is no crash.
 ///
-/// Fills `addresses` with return addresses, the one into the caller of this function first, and returns how many; 0 where
-/// nothing was started. `thread` (may be NULL) becomes the kernel's id of the thread. Uses 12 KiB of stack, takes no lock.
+/// Fills `addresses` with return addresses, the one into the caller of this function first, and with the places where the
+/// callers go on that await it; `awaits` with 1 for these and 0 for the others. Returns how many; 0 where nothing was started. `thread` (may be NULL) becomes the kernel's id of the thread. Uses 12 KiB of stack, takes no lock.
 /// Async-signal-safe while the handlers are installed.
-size_t crash_support_capture_stack(uint64_t *addresses, size_t capacity, uint32_t *thread);
+size_t crash_support_capture_stack(uint64_t *addresses, uint8_t *awaits, size_t capacity, uint32_t *thread);
+
+/// What to take a snapshot of, and why.
+struct crash_support_snapshot_request {
+  size_t size;              ///< sizeof(struct crash_support_snapshot_request), so that the struct can grow
+  const char *watch;        ///< name of what does not answer, at most 60 bytes are kept; NULL: a snapshot, and no hang
+  uint32_t thread;          ///< kernel id of the thread that it is about; 0 where that is not known
+  uint64_t silent_ns;       ///< for how long there has been no answer
+  uint32_t samples;         ///< how often to look at the threads, at least once
+  uint32_t pause_us;        ///< between two samples
+};
+
+struct crash_support_snapshot {
+  char record[48];      ///< name of the file, in the directory of the records
+  uint64_t stopped_ns;  ///< how long the threads stood still, the longest of the samples
+  uint32_t threads;     ///< how many there were
+};
+
+/// Writes the stacks of all threads but the calling one into a record of their own, and lets the process go on.
+///
+/// The threads stand still while their stacks are walked: some microseconds each. Calls that they wait in go on
+/// afterwards; poll(2), epoll_wait(2) and their like begin their timeout anew. The record is complete when this returns,
+/// and belongs to whoever works on dead records.
+/// Returns 0; -1 with `error` filled in where nothing was started, the record cannot be made, another snapshot or a crash
+/// is being captured (EBUSY). Not async-signal-safe: makes a file.
+int crash_support_capture_snapshot(const struct crash_support_snapshot_request *request,
+                                   struct crash_support_snapshot *snapshot, struct crash_support_error *error);
+
+/// Lets SIGQUIT ask for a snapshot instead of ending the process, where its action is the default one or that of the Swift
+/// runtime's backtracer.
+///
+/// The handler takes none itself: a thread that waits in `crash_support_wait_for_quit` does. Nothing that the process
+/// waits in is interrupted by it. Returns 0; -1 where somebody else handles SIGQUIT, or nothing was started.
+/// Not async-signal-safe.
+int crash_support_catch_quit(void);
+
+/// Waits for SIGQUITs, and returns how many came since the last call. To be called by one thread. Not
+/// async-signal-safe.
+uint32_t crash_support_wait_for_quit(void);
+
+/// The kernel's id of the calling thread; 0 where a sandbox does not tell. Async-signal-safe.
+uint32_t crash_support_thread_id(void);
 
 /// Does what would take the start some tenths of a millisecond more, and no capture depends on: adds the distribution's
 /// name, the boot id and the time at which the process began to the record, and brings into memory what a crash will write

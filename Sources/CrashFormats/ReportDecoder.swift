@@ -10,6 +10,7 @@ struct ReportDecoder {
 
   private static let reportKinds = Vocabulary(ReportKind.self)
   private static let qualities = Vocabulary(StackHash.Quality.self)
+  private static let endingKinds = Vocabulary(Ending.Kind.self)
   private static let threadStatuses = Vocabulary(ThreadStatus.self)
   private static let frameKinds = Vocabulary(FrameKind.self)
   private static let frameTrusts = Vocabulary(FrameTrust.self)
@@ -44,6 +45,8 @@ struct ReportDecoder {
         }.compactMap { $0 }
       case "thread": report.crashedThreadIndex = try value.integer(0...Int(Int32.max))
       case "signal": report.signal = try decoder.signal(value)
+      case "ending": report.ending = try decoder.ending(value)
+      case "hang": report.hang = try decoder.hang(value)
       case "process": report.process = try decoder.process(value)
       case "service": report.service = try value.string()
       case "release": report.release = try value.string()
@@ -159,12 +162,44 @@ struct ReportDecoder {
       case "code_name": signal.codeName = try value.string()
       case "address": signal.address = Address(rawValue: try value.hex())
       case "sender_pid": signal.senderPID = try value.integer()
+      case "sender_uid": signal.senderUID = try value.integer()
       default: break
       }
     }
     guard hasNumber else { throw ReportError("missing", path: "number") }
     if signal.name.isEmpty { signal.name = "SIG\(signal.number)" }
     return signal
+  }
+
+  private mutating func ending(_ value: JSONValue) throws(ReportError) -> Ending {
+    var ending = Ending(kind: .unknown)
+    var decoder = self
+    try value.forEachMember { key, value throws(ReportError) in
+      switch key {
+      case "kind": ending.kind = try decoder.choice(value, "ending", of: Self.endingKinds) ?? .unknown
+      case "exit_status": ending.exitStatus = try value.integer()
+      case "evidence":
+        ending.evidence = try decoder.elements(value) { _, element throws(ReportError) in try element.string() }
+      case "could_also_be":
+        ending.couldAlsoBe = try decoder.elements(value) { _, element throws(ReportError) in try element.string() }
+      default: break
+      }
+    }
+    self = decoder
+    return ending
+  }
+
+  private func hang(_ value: JSONValue) throws(ReportError) -> HangInfo {
+    var hang = HangInfo(watch: "")
+    try value.forEachMember { key, value throws(ReportError) in
+      switch key {
+      case "watch": hang.watch = try value.string()
+      case "silent_ms": hang.silentMilliseconds = try value.integer()
+      case "samples": hang.samples = try value.integer(0...Int(Int32.max))
+      default: break
+      }
+    }
+    return hang
   }
 
   private func process(_ value: JSONValue) throws(ReportError) -> ProcessInfo {
@@ -225,6 +260,7 @@ struct ReportDecoder {
       case "crashed": thread.crashed = try value.bool()
       case "depth": thread.depth = try value.integer()
       case "status": thread.status = try decoder.choice(value, "thread status", of: Self.threadStatuses)
+      case "staying_frames": thread.stayingFrames = try value.integer(0...Int(Int32.max))
       case "registers":
         try value.forEachMember { name, value throws(ReportError) in
           // Whether the stack overflowed, its pointer says.

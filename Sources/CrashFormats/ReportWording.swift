@@ -67,7 +67,35 @@ extension Reason {
     case .canary: "Stack buffer overflow"
     case .stackOverflow: "Stack overflow"
     case .hang: "Hang"
-    default: rawValue.hasPrefix("trap:") ? String(rawValue.dropFirst(5)) : nil
+    case .snapshot: "Snapshot"
+    default:
+      rawValue.hasPrefix("trap:")
+        ? String(rawValue.dropFirst(5))
+        : rawValue.hasPrefix("ended:") ? "Ended: " + Self.words(forEnding: String(rawValue.dropFirst(6))) : nil
+    }
+  }
+}
+
+extension Reason {
+  fileprivate static func words(forEnding text: String) -> String {
+    Ending.Kind(rawValue: text)?.words ?? text
+  }
+}
+
+extension Ending.Kind {
+  /// For people, as part of a sentence.
+  var words: String {
+    switch self {
+    case .clean: "in good order"
+    case .stopped: "with the reporter stopped"
+    case .crashed: "by a crash"
+    case .terminated: "by a signal"
+    case .outOfMemory: "out of memory"
+    case .killed: "killed"
+    case .machineStopped: "with the machine"
+    case .replaced: "replaced by another program"
+    case .startFailed: "while it was starting"
+    case .unknown: "cause unknown"
     }
   }
 }

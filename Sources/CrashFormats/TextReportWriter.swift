@@ -86,9 +86,15 @@ public struct TextReportWriter: Sendable {
     }
     row("Reason", report.reason?.rawValue)
     row("Message", report.message)
+    if let ending = report.ending {
+      row("Exit status", ending.exitStatus.map { String($0) })
+      row("Evidence", ending.evidence.joined(separator: "\n"))
+      row("Could also be", ending.couldAlsoBe.joined(separator: "\n"))
+    }
     row("Service", [report.service, report.release].compactMap { $0 }.joined(separator: " "))
     row("Environment", report.environment)
     row("Time", report.timestamp?.rfc3339)
+    row("Run", report.runID)
     row("Host", report.process?.host)
     row("Process", process(report.process))
     row("Operation", report.operation)
@@ -117,10 +123,11 @@ public struct TextReportWriter: Sendable {
         line += report.type ?? "cause unknown"
       }
       return line
-    case .hang: return "Program hung"
+    case .hang: return report.hang.map { "Program hung: \($0.watch)" } ?? "Program hung"
     case .exception: return "Error captured: \(report.type ?? "of unknown type")"
     case .snapshot: return "Snapshot of all threads"
-    case .termination: return "Program ended: \(report.type ?? "cause unknown")"
+    case .termination:
+      return "Program ended: " + (report.signal.map(description) ?? report.ending?.kind.words ?? "cause unknown")
     }
   }
 
@@ -147,7 +154,8 @@ public struct TextReportWriter: Sendable {
   /// The Swift runtime's words for a signal, and its name.
   private static func description(of signal: SignalInfo) -> String {
     let name = signal.codeName.map { "\(signal.name), \($0)" } ?? signal.name
-    let sender = signal.senderPID.map { ", sent by process \($0)" } ?? ""
+    let user = signal.senderUID.map { " of user \($0)" } ?? ""
+    let sender = signal.senderPID.map { ", sent by process \($0)\(user)" } ?? ""
     return words(for: signal).map { "\($0) (\(name)\(sender))" } ?? name + sender
   }
 

@@ -24,6 +24,10 @@ public struct CrashReport: Hashable, Sendable {
   /// Index in `threads` of the thread that crashed.
   public var crashedThreadIndex: Int?
   public var signal: SignalInfo?
+  /// How the run ended, where that is what the report is about.
+  public var ending: Ending?
+  /// What did not answer, where that is what the report is about.
+  public var hang: HangInfo?
   public var process: ProcessInfo?
   public var service: String?
   public var release: String?
@@ -117,10 +121,12 @@ public struct SignalInfo: Hashable, Sendable {
   public var address: Address?
   /// Process that sent it, only where one did.
   public var senderPID: Int32?
+  /// Real user id of that process.
+  public var senderUID: UInt32?
 
   public init(
     number: Int32, name: String, code: Int32? = nil, codeName: String? = nil, address: Address? = nil,
-    senderPID: Int32? = nil
+    senderPID: Int32? = nil, senderUID: UInt32? = nil
   ) {
     self.number = number
     self.name = name
@@ -128,6 +134,7 @@ public struct SignalInfo: Hashable, Sendable {
     self.codeName = codeName
     self.address = address
     self.senderPID = senderPID
+    self.senderUID = senderUID
   }
 }
 
@@ -192,6 +199,9 @@ public struct ThreadInfo: Hashable, Sendable {
   /// How many physical frames the stack had, whether they were kept or not.
   public var depth: UInt64?
   public var status: ThreadStatus?
+  /// Of a hang: so many of the outermost frames of the stack, callers that await not counted, were the same in every
+  /// sample.
+  public var stayingFrames: Int?
   /// Name and value, in the architecture's usual order.
   public var registers: [Register]
   /// Innermost first.

@@ -27,6 +27,9 @@ public enum CrashReporter {
     public var limits = SpoolLimits()
     /// Redacts messages, tags and breadcrumbs when a report is made. The base rules come before, whatever stands here.
     public var redactor = Redactor()
+    /// Lets `kill -QUIT` ask for a snapshot of all threads, instead of ending the process. Where the service handles
+    /// SIGQUIT itself this changes nothing.
+    public var snapshotsOnQuit = false
     /// Told what happens to crash reporting itself, on any thread; at most ten times a minute for each code. nil: one line
     /// to standard error.
     public var diagnostics: (@Sendable (Diagnostic) -> Void)?
@@ -74,7 +77,10 @@ public enum CrashReporter {
     ActiveRun.begin(
       ActiveRun(directory: configuration.directory, limits: configuration.limits, redactor: configuration.redactor),
       diagnostics: configuration.diagnostics)
-    processBackgroundWork(root, configuration)
+    // Here and not later: between, a SIGQUIT would still end the process.
+    let catchesQuit = configuration.snapshotsOnQuit && crash_support_catch_quit() == 0
+    if configuration.snapshotsOnQuit && !catchesQuit { Snapshots.fail("the service handles SIGQUIT itself") }
+    processBackgroundWork(root, configuration, catchesQuit: catchesQuit)
   }
 
   /// Gives the signals back to their former handlers and removes this run's record.
@@ -192,7 +198,9 @@ public enum CrashReporter {
     return text.withCString(body)
   }
 
-  private static func processBackgroundWork(_ root: consuming Descriptor, _ configuration: Configuration) {
+  private static func processBackgroundWork(
+    _ root: consuming Descriptor, _ configuration: Configuration, catchesQuit: Bool
+  ) {
     // A closure cannot own a noncopyable value.
     let raw = root.take()
     BackgroundWork.shared.begin()
@@ -201,6 +209,7 @@ public enum CrashReporter {
       defer { BackgroundWork.shared.end() }
       // First, as this run's own crash may come at any time.
       crash_support_describe_process()
+      if catchesQuit { Snapshots.serveQuit() }
       do throws(SystemError) {
         NextStart.run(
           spool: try Spool(root: SpoolRoot(path: configuration.directory, descriptor: root)),

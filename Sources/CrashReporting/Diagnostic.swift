@@ -17,6 +17,12 @@ public struct Diagnostic: Hashable, Sendable, CustomStringConvertible {
     case quarantined
     /// A handled error was not reported; the message says why.
     case errorDropped = "error_dropped"
+    /// No snapshot was taken; the message says why.
+    case snapshotFailed = "snapshot_failed"
+    /// Something did not answer to its watch.
+    case hangFound = "hang_found"
+    /// It answers again; the message says how long it had not.
+    case hangEnded = "hang_ended"
     /// The spool could not be read or written; nothing was lost, the next start tries again.
     case spoolUnavailable = "spool_unavailable"
   }

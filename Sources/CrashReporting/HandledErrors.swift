@@ -8,13 +8,13 @@ extension CrashReporter {
   ///
   /// At most 10 a minute; further ones are counted, and the count is in the next report. The error's description is
   /// redacted. The call walks the stack and hands the rest to a thread of its own: it takes microseconds, waits for
-  /// nothing and never traps. Before `start` and after `stop` the error is dropped and logged.
+  /// nothing and never traps. The callers that await it are part of the stack. Before `start` and after `stop` the error is dropped and logged.
   ///
   /// ```swift
   /// do { try sync() } catch { CrashReporter.capture(error, tags: ["job": "sync"]) }
   /// ```
   ///
-  /// - Parameter tags: set on this report in addition to those of the process.
+  /// - Parameter tags: set on this report in addition to those of the process; 50 in all are kept, these first.
   @inline(never)
   public static func capture(_ error: any Error, tags: [String: String] = [:]) {
     guard let run = ActiveRun.current, isStarted else {
@@ -27,17 +27,20 @@ extension CrashReporter {
     let addresses = UnsafeMutablePointer<UInt64>.allocate(capacity: capacity)
     defer { addresses.deallocate() }
     var thread: UInt32 = 0
-    let count = crash_support_capture_stack(addresses, capacity, &thread)
-    let stack = Array(UnsafeBufferPointer(start: addresses, count: count).dropFirst())
-    let event = HandledError(
-      type: String(reflecting: type(of: error)), description: String(describing: error), tags: tags, stack: stack,
-      time: Timestamp.now, threadID: thread, droppedBefore: dropped)
-    BackgroundWork.shared.begin()
-    let started = BackgroundThread.run {
-      defer { BackgroundWork.shared.end() }
-      event.store(for: run)
+    let awaits = UnsafeMutablePointer<UInt8>.allocate(capacity: capacity)
+    defer { awaits.deallocate() }
+    let count = crash_support_capture_stack(addresses, awaits, capacity, &thread)
+    let stack = (0..<count).dropFirst().map { index in
+      CapturedFrame(
+        kind: awaits[index] != 0 ? .asyncResume : .returnAddress, trust: awaits[index] != 0 ? .async : .cfi,
+        address: Address(rawValue: addresses[index]))
     }
-    if !started {
+    // Its type and description are asked for on the other thread: a description may be anything and take any time, and an
+    // `Error` may be handed to another thread.
+    let event = HandledError(
+      error: error, tags: tags, stack: stack, time: Timestamp.now, threadID: thread, droppedBefore: dropped)
+    BackgroundWork.shared.begin()
+    if !ErrorQueue.shared.add(event, run) {
       BackgroundWork.shared.end()
       drop("no thread could be made")
     }
@@ -45,6 +48,46 @@ extension CrashReporter {
 
   private static func drop(_ why: String) {
     DiagnosticSink.shared.send(Diagnostic(.errorDropped, "a handled error was not reported: \(why)"))
+  }
+}
+
+/// Handled errors on their way to the thread that stores them. It is made for the first one and kept: making a thread takes
+/// as long as all else that is done for an error.
+// `@unchecked`: everything is reached under the lock; the semaphore is made for many threads.
+private final class ErrorQueue: @unchecked Sendable {
+  static let shared = ErrorQueue()
+
+  private let lock = BareLock()
+  private let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
+  private var waiting: [(error: HandledError, run: ActiveRun)] = []
+  /// The process that has the thread: a child made by `fork` has none.
+  private var processID: pid_t = 0
+
+  private init() { sem_init(semaphore, 0, 0) }
+
+  /// - Returns: false where there is no thread for it; it was not taken then.
+  func add(_ error: HandledError, _ run: ActiveRun) -> Bool {
+    lock.lock()
+    defer { lock.unlock() }
+    if processID != getpid() {
+      guard BackgroundThread.run(.reports, { self.serve() }) else { return false }
+      processID = getpid()
+    }
+    waiting.append((error, run))
+    sem_post(semaphore)
+    return true
+  }
+
+  private func serve() {
+    while true {
+      while sem_wait(semaphore) != 0 {}
+      lock.lock()
+      let next = waiting.isEmpty ? nil : waiting.removeFirst()
+      lock.unlock()
+      guard let next else { continue }
+      next.error.store(for: next.run)
+      BackgroundWork.shared.end()
+    }
   }
 }
 
@@ -119,15 +162,17 @@ final class ErrorRate: Sendable {
 
 /// A handled error on its way to the spool.
 struct HandledError: Sendable {
-  var type: String
-  var description: String
+  var error: any Error
   var tags: [String: String]
-  /// Return addresses, innermost first.
-  var stack: [UInt64]
+  /// Innermost first.
+  var stack: [CapturedFrame]
   var time: Timestamp
   var threadID: UInt32
   /// Errors over the rate since the last report.
   var droppedBefore: Int
+
+  /// As many as a process may have.
+  private static let maximumTags = 50
 
   /// Completes the report from this run's own record, which holds images and scope, and stores it.
   func store(for run: ActiveRun) {
@@ -160,15 +205,14 @@ struct HandledError: Sendable {
     report.kind = .exception
     report.fatal = false
     report.timestamp = time
-    report.type = type
-    report.message = description
+    report.type = String(reflecting: type(of: error))
+    report.message = String(describing: error)
     report.signal = nil
-    for (key, value) in tags.sorted(by: { $0.key < $1.key }) {
-      report.tags.removeAll { $0.key == key }
-      report.tags.append(Tag(key: key, value: value))
-    }
-    let frames = stack.map { address -> Frame in
-      var frame = CapturedFrame(kind: .returnAddress, trust: .cfi, address: Address(rawValue: address))
+    let own = tags.sorted { $0.key < $1.key }.prefix(Self.maximumTags)
+    let others = report.tags.filter { tags[$0.key] == nil }.prefix(Self.maximumTags - own.count)
+    report.tags = others + own.map { Tag(key: $0.key, value: $0.value) }
+    let frames = stack.map { captured -> Frame in
+      var frame = captured
       frame.imageIndex = report.images.firstIndex { $0.contains(frame.lookupAddress) }
       frame.imageOffset = frame.imageIndex.map { report.images[$0].offset(of: frame.address) }
       return .captured(frame)

@@ -77,6 +77,7 @@ extension Command {
         "   that has frames in the reports is covered", "1  not so, or inputs that could not be read",
         "2  nothing was checked",
       ]
+    case .runs: ["0  complete", "1  incomplete: some could not be read", "2  nothing was read"]
     case .store, .storeAdd, .storeList, .storeCollect:
       ["0  all was done", "1  some of it could not be done", "2  nothing was done"]
     case .group, .groupMerge, .groupResolve: groupExitStatusLines

@@ -42,7 +42,7 @@ struct Flag: Sendable {
   private static let everywhere = both + [.groupMerge, .groupResolve] + debugFileCommands
 
   private static let withAddr = both + [.addr]
-  private static let everywhereWithAddr = everywhere + [.addr]
+  private static let everywhereWithAddr = everywhere + [.runs, .addr]
 
   static let all: [Flag] = ofAddr + debugFileFlags + ofGroups + ofReports + ofGrouping
 
@@ -128,7 +128,7 @@ struct Flag: Sendable {
     },
     Flag(
       name: "format", short: "f", value: .choice(Options.Format.own.map(\.rawValue)),
-      summary: "how results are written (default: text)", commands: debugFileCommands
+      summary: "how results are written (default: text)", commands: [.runs] + debugFileCommands
     ) { options, value in
       guard let format = Options.Format.own.first(where: { $0.rawValue == value.text }) else { return false }
       options.format = format
@@ -144,7 +144,7 @@ struct Flag: Sendable {
     },
     Flag(
       name: "pretty", short: nil, value: .none, summary: "JSON over several lines (with --format json)",
-      commands: [.group] + debugFileCommands, use: [.json]
+      commands: [.group, .runs] + debugFileCommands, use: [.json]
     ) {
       options, _ in
       options.pretty = true
@@ -164,7 +164,7 @@ struct Flag: Sendable {
       name: "output", short: "o", value: .path("FILE"),
       summary:
         "where results go (default: standard output); replaced when all is written, kept if nothing was produced",
-      commands: [.group, .groupMerge, .addr] + debugFileCommands
+      commands: [.group, .groupMerge, .runs, .addr] + debugFileCommands
     ) {
       $0.output = $1.path
       return !$1.bytes.isEmpty

@@ -53,7 +53,7 @@ struct Options {
       case .folded: self = .folded
       case .markup: self = .markup
       case .html: self = .html
-      case .text where options.command.readsELFFiles: self = .answer
+      case .text where options.command.readsELFFiles || options.command == .runs: self = .answer
       case .text where options.command == .group: self = .groups
       // In a directory each report is a file of its own, however many there are.
       case .text: self = hasDirectory && !OutputFolder.isMeant(by: options) ? .list : .report
@@ -105,7 +105,7 @@ enum Command: String, CaseIterable {
   case symbolicate, group
   case groupMerge = "group merge"
   case groupResolve = "group resolve"
-  case addr, check, store
+  case runs, addr, check, store
   case storeAdd = "store add"
   case storeList = "store list"
   case storeCollect = "store gc"
@@ -117,6 +117,7 @@ enum Command: String, CaseIterable {
     case .group: ["symbolicate group [OPTION]... FILE|DIR|-..."]
     case .groupMerge: ["symbolicate group merge [OPTION]... STATE|-..."]
     case .groupResolve: ["symbolicate group resolve --in RELEASE|--reopen STATE HASH..."]
+    case .runs: ["symbolicate runs [OPTION]... SPOOL..."]
     case .addr: ["symbolicate addr [OPTION]... [-e FILE] [ADDRESS]..."]
     case .check: ["symbolicate check [OPTION]... FILE|DIR..."]
     case .store: ["symbolicate store add|list|gc [OPTION]..."]
@@ -133,6 +134,7 @@ enum Command: String, CaseIterable {
     case .group: "count crashes by bug"
     case .groupMerge: "join what was counted apart"
     case .groupResolve: "note that a bug was mended, and in which release"
+    case .runs: "say how the runs of a service ended, by release"
     case .addr: "name addresses of a file, as addr2line does"
     case .check: "say what debug files are good for"
     case .store: "keep debug files by build id"
@@ -155,6 +157,11 @@ enum Command: String, CaseIterable {
       every other format.
       """
     case .group, .groupMerge, .groupResolve: groupDiscussion
+    case .runs:
+      """
+      Reads the history that a service keeps in SPOOL, the directory of its crash reports: for each release how many runs
+      have ended, in which way, and how many of them without a crash; and how the last one ended.
+      """
     case .addr:
       """
       Prints for each ADDRESS (hexadecimal, with or without 0x) file and line, as addr2line does, and takes its options.

@@ -57,6 +57,8 @@ enum Tool {
         status = try GroupMergeCommand(options: options, diagnostics: diagnostics, output: output).run()
       case .groupResolve:
         status = try GroupResolveCommand(options: options, diagnostics: diagnostics, output: output).run()
+      case .runs:
+        status = try RunsCommand(options: options, diagnostics: diagnostics, output: output).run()
       case .addr:
         var command = AddrCommand(options: options, diagnostics: diagnostics, output: output)
         status = try command.run()
@@ -123,6 +125,7 @@ enum Tool {
     if options.isFilter { return problemOfFilter(options) }
     if let problem = options.groupProblem { return problem }
     guard command.needsOperands, options.operands.isEmpty else { return nil }
+    if command == .runs { return "no spool; name the directory of a service's crash reports" }
     return command.readsELFFiles
       ? "no input; name a program, a library, a debug file or a directory of them"
       : "no input; name a crash file, a directory, or - for standard input"

@@ -34,6 +34,9 @@ import Testing
     report.signal = SignalInfo(
       number: 4, name: address("signal"), code: 1, codeName: address("code"), address: Address(rawValue: 0),
       senderPID: 1)
+    report.ending = Ending(
+      kind: .killed, exitStatus: 1, evidence: [address("evidence")], couldAlsoBe: [address("could also be")])
+    report.hang = HangInfo(watch: address("watch"), silentMilliseconds: 5_000, samples: 5)
     report.process = ProcessInfo(
       id: 1, executable: "/home/" + address("ay") + "/orderd", host: address("host"), system: address("system"),
       architecture: address("architecture"), startTime: Timestamp(rawValue: 0))

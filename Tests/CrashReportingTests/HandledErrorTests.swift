@@ -31,6 +31,19 @@ import Testing
     #expect(try spool.reports().count == 1)
   }
 
+  /// 3,200 errors from 32 threads at once: ten are reported or counted, and no more; each with the 50 tags that there may be.
+  @Test func theRateHoldsUnderManyThreads() throws {
+    let spool = try SpoolFixture()
+    let outcome = try ChildProcess([builtProduct("EndingRunner"), "errors", spool.path]).run()
+    #expect(outcome.status == .exited(0), "\(outcome.text.suffix(2000))")
+    let reported = outcome.text.components(separatedBy: "an error was reported").count - 1
+    let counted = outcome.text.components(separatedBy: "an error was counted").count - 1
+    #expect(reported + counted == 10 && reported == 3)
+    for report in try spool.reports() {
+      #expect((report["tags"] as? [String: String])?.count == 50)
+    }
+  }
+
   /// A loop that fails makes no more reports than the limits allow, and what is left out is counted.
   @Test func manyErrorsAreLimited() throws {
     let spool = try SpoolFixture()

@@ -98,9 +98,11 @@ import Testing
       try fixture.put(record)
     }
     let diagnostics = try fixture.process()
-    #expect(fixture.names("records") == [] && fixture.names("new") == [])
+    #expect(fixture.names("records") == [])
     #expect(diagnostics.map(\.code) == [.runEnded, .runEnded])
-    #expect(diagnostics.contains { $0.message.contains("it was killed, or the machine stopped") })
+    #expect(diagnostics.contains { $0.message.contains("The process was running and left no other sign") })
+    let endings = try fixture.reports().map { ($0["ending"] as? [String: Any])?["kind"] as? String }
+    #expect(Set(endings) == ["killed", "start_failed"])
   }
 
   @Test func hostileFilesGoToQuarantineAndTheRestIsUsed() throws {

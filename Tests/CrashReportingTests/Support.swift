@@ -22,9 +22,11 @@ final class SpoolFixture: Sendable {
 
   /// What the next start does; returns what it reported.
   @discardableResult
-  func process(limits: SpoolLimits = SpoolLimits(), clock: SpoolClock = .now()) throws -> [Diagnostic] {
+  func process(
+    limits: SpoolLimits = SpoolLimits(), clock: SpoolClock = .now(), machine: MachineState = .current()
+  ) throws -> [Diagnostic] {
     let collected = Collected()
-    NextStart.run(spool: try Spool(path: path), limits: limits, clock: clock) { collected.add($0) }
+    NextStart.run(spool: try Spool(path: path), limits: limits, clock: clock, machine: machine) { collected.add($0) }
     return collected.diagnostics
   }
 

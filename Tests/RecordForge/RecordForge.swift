@@ -9,6 +9,10 @@ public struct RecordForge {
   public var runState: UInt32 = 1
   /// 0 none, 1 capturing, 2 complete.
   public var crashState: UInt32 = 2
+  /// 0 a run, 1 a snapshot, 2 a hang.
+  public var kind: UInt32 = 0
+  /// What does not answer.
+  public var watch = "main queue"
   public var crashTime: Int64 = 1_790_000_000_123_456_789
   public var signal: Int32 = 11
   public var code: Int32 = 1
@@ -76,6 +80,7 @@ public struct RecordForge {
         (13, false, otherThreadBytes()), (14, false, frameBytes(otherThreads)), (15, false, []),
       ]
     }
+    sections.append((16, true, runBytes()))
     var header = [UInt8](repeating: 0, count: 4096)
     var body: [UInt8] = []
     for (index, section) in sections.enumerated() {
@@ -133,6 +138,17 @@ public struct RecordForge {
       bytes.put(UInt16(text.utf8.count), at: length)
       bytes.put(Array(text.utf8), at: offset)
     }
+    return bytes
+  }
+
+  private func runBytes() -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: CRASH_RUN_SIZE)
+    bytes.put(kind, at: 0)
+    bytes.put(runID, at: CRASH_RUN_OF_RUN_OFFSET)
+    bytes.put(crashTime, at: CRASH_RUN_REALTIME_OFFSET)
+    bytes.put(UInt32(5), at: CRASH_RUN_SAMPLES_OFFSET)
+    bytes.put(UInt16(watch.utf8.count), at: CRASH_RUN_WATCH_LENGTH_OFFSET)
+    bytes.put(Array(watch.utf8), at: CRASH_RUN_WATCH_OFFSET)
     return bytes
   }
 

@@ -24,7 +24,7 @@ struct ManualTests {
 
   /// Help, manual and completions know the same flags.
   @Test func everyFlagIsEverywhere() throws {
-    let help = try ["", "group", "addr", "check", "store add", "store list", "store gc"].map { command in
+    let help = try ["", "group", "runs", "addr", "check", "store add", "store list", "store gc"].map { command in
       try ChildProcess([SymbolicateTool.path] + command.split(separator: " ").map(String.init) + ["--help"]).run().text
     }
     let flags = Set(

@@ -53,6 +53,7 @@ enum crash_record_section_type {
   CRASH_SECTION_OTHER_THREADS = 13,    ///< struct crash_record_thread[], at the crash, after the crashed one is sealed
   CRASH_SECTION_OTHER_FRAMES = 14,     ///< struct crash_record_frame[]: of those threads
   CRASH_SECTION_OTHER_REGISTERS = 15,  ///< struct crash_record_registers[]: of the first of those threads
+  CRASH_SECTION_RUN = 16,              ///< struct crash_record_run, live: what the record is of, and how its run ended
 };
 
 /// `commit` word of a section. Anything else than these two is a torn or foreign section.
@@ -270,10 +271,65 @@ struct crash_record_thread {
   uint32_t bottom_count;
   uint32_t async_count;
   uint32_t async_position;
-  uint32_t reserved;
+  uint32_t staying;  ///< of a hang: so many of the outermost frames were the same in every sample; 0 where not compared
   char name[16];  ///< NUL-padded
 };
 _Static_assert(sizeof(struct crash_record_thread) == 64, "on disk");
+
+/// What a record is of.
+enum crash_record_kind {
+  CRASH_RECORD_OF_RUN = 0,       ///< a process run, and its crash where it came to one
+  CRASH_RECORD_OF_SNAPSHOT = 1,  ///< all threads of a run that lived on
+  CRASH_RECORD_OF_HANG = 2,      ///< the same, because something did not answer
+};
+/// What the process itself noticed of its end.
+enum crash_record_end {
+  CRASH_END_NONE = 0,
+  CRASH_END_EXIT = 1,        ///< exit handlers ran; `exit_status` holds
+  CRASH_END_QUICK_EXIT = 2,  ///< those of quick_exit(3) ran; the status is not told to them
+  CRASH_END_SIGNAL = 3,      ///< a signal whose default action ends the process; `end_signal` and what follows hold
+};
+enum { CRASH_END_HAS_SENDER = 1u << 0, CRASH_END_HAS_CODE = 1u << 1 };
+
+/// A memory cgroup of the process, or one that contains it: how often something in it was killed for want of memory.
+struct crash_record_memory_group {
+  uint64_t inode;      ///< of its folder; another one at the same path is a group that was made anew
+  uint64_t oom_kills;  ///< `oom_kill` of memory.events (version 2) or memory.oom_control (version 1) at the start
+  uint32_t version;    ///< 1 or 2
+  uint16_t path_length;
+  uint16_t reserved;
+  char path[488];  ///< of its folder
+};
+_Static_assert(sizeof(struct crash_record_memory_group) == 512, "on disk");
+#define CRASH_RECORD_MEMORY_GROUP_COUNT 6u
+
+/// Section RUN.
+struct crash_record_run {
+  uint32_t kind;       ///< enum crash_record_kind
+  uint32_t end;        ///< enum crash_record_end; stored behind what it says
+  int32_t exit_status;
+  uint32_t end_flags;
+  int32_t end_signal;
+  int32_t end_code;    ///< si_code
+  int32_t sender_pid;  ///< 0: the kernel, or a process outside of the pid namespace
+  uint32_t sender_uid;
+  int64_t end_realtime_ns;  ///< 0: not known
+  uint64_t machine_oom_kills;  ///< `oom_kill` of /proc/vmstat at the start
+  uint32_t has_memory_groups;  ///< 1 once this and the groups hold
+  uint32_t memory_group_count;
+  /* Snapshots and hangs. */
+  uint8_t of_run[16];     ///< id of the run
+  int64_t realtime_ns;    ///< when it was taken
+  uint64_t stopped_ns;    ///< how long the threads stood still
+  uint64_t silent_ns;     ///< of a hang: for how long there had been no answer
+  uint32_t samples;       ///< of a hang: how often the threads were looked at
+  uint32_t thread;        ///< kernel id of the thread that it is about; 0 where that is not known
+  uint16_t watch_length;
+  uint16_t reserved0;
+  char watch[60];  ///< name of what did not answer
+  struct crash_record_memory_group memory_groups[CRASH_RECORD_MEMORY_GROUP_COUNT];
+};
+_Static_assert(sizeof(struct crash_record_run) == 168 + 512 * CRASH_RECORD_MEMORY_GROUP_COUNT, "on disk");
 
 #define CRASH_RECORD_TASK_LOCAL_COUNT 8u
 struct crash_record_task_local {

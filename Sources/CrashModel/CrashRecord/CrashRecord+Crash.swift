@@ -42,7 +42,10 @@ extension CrashRecord {
     if value.flags & UInt32(CRASH_SIGNAL_HAS_ADDRESS | CRASH_SIGNAL_HAS_SYSCALL) != 0 {
       info.address = Address(rawValue: value.address)
     }
-    if value.flags & UInt32(CRASH_SIGNAL_HAS_SENDER) != 0 { info.senderPID = value.sender_pid }
+    if value.flags & UInt32(CRASH_SIGNAL_HAS_SENDER) != 0 {
+      info.senderPID = value.sender_pid
+      info.senderUID = value.sender_uid
+    }
     signal = info
     if value.realtime_ns != 0 { crashTime = Timestamp(rawValue: value.realtime_ns) }
     if crashThread == nil, value.thread != 0 { crashThread = value.thread }
@@ -93,6 +96,7 @@ extension CrashRecord {
         let text = String(decoding: name.buffer.prefix { $0 != 0 }, as: UTF8.self)
         thread.name = text.isEmpty ? nil : text
       }
+      if value.staying > 0 { thread.stayingFrames = Int(value.staying) }
       if value.registers != CRASH_RECORD_NO_REGISTERS {
         thread.registers = decodeRegisters(registers, index: Int(clamping: value.registers))
       }

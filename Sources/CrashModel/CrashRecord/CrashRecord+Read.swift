@@ -78,6 +78,9 @@ extension CrashRecord {
     runState = end.runState
     crashState = end.crashState
     crashThread = end.crashThread
+    processEnd = .none
+    memoryGroups = []
+    kind = .run
     tags = []
     breadcrumbs = []
     threads = []
@@ -94,8 +97,12 @@ extension CrashRecord {
     case .none, .complete: break
     }
 
-    let sections = SectionTable(file: file, count: header.sectionCount, crashed: crashState != .none)
+    var sections = SectionTable(file: file, count: header.sectionCount, crashed: false)
+    kind = Self.kind(in: sections[CRASH_SECTION_RUN.rawValue])
+    // A crash has sections that other records need not have: now their absence is damage.
+    if hasCrash { sections = SectionTable(file: file, count: header.sectionCount, crashed: true) }
     notes += sections.notes
+    decodeRun(sections[CRASH_SECTION_RUN.rawValue])
     decodeProcess(sections[CRASH_SECTION_PROCESS.rawValue])
     decodeScope(sections[CRASH_SECTION_SCOPE.rawValue])
     decodeBreadcrumbs(sections[CRASH_SECTION_BREADCRUMBS.rawValue])
@@ -109,7 +116,7 @@ extension CrashRecord {
       decodeThreads(
         sections[CRASH_SECTION_THREADS.rawValue], frames: sections[CRASH_SECTION_FRAMES.rawValue],
         registers: sections[CRASH_SECTION_REGISTERS.rawValue])
-      if threads.isEmpty { placeCrashedThread(registers: sections[CRASH_SECTION_REGISTERS.rawValue]) }
+      if hasCrash, threads.isEmpty { placeCrashedThread(registers: sections[CRASH_SECTION_REGISTERS.rawValue]) }
       decodeThreads(
         sections[CRASH_SECTION_OTHER_THREADS.rawValue], frames: sections[CRASH_SECTION_OTHER_FRAMES.rawValue],
         registers: sections[CRASH_SECTION_OTHER_REGISTERS.rawValue])

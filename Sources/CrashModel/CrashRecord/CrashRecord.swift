@@ -49,10 +49,19 @@ public struct CrashRecord: Hashable, Sendable {
   public internal(set) var reportEntropy: [UInt8]
   /// ELF `e_machine`.
   public internal(set) var machine: UInt32
+  public internal(set) var kind: Kind
   public internal(set) var runState: RunState
   public internal(set) var crashState: CrashState
   /// Kernel id of the thread whose handler wrote the record; nil where none did.
   public internal(set) var crashThread: UInt32?
+  /// What the process noticed of its end.
+  public internal(set) var processEnd: ProcessEnd
+  /// Its memory cgroup first, then those that contain it.
+  public internal(set) var memoryGroups: [MemoryGroup]
+  /// Processes of the machine that the kernel had killed for want of memory at the start; nil for unknown.
+  public internal(set) var machineKills: UInt64?
+  /// Of a snapshot or a hang; nil for a run.
+  public internal(set) var snapshot: Snapshot?
   public internal(set) var process: ProcessInfo?
   /// Identifies the boot of the machine in which the process ran, 16 bytes.
   public internal(set) var bootID: [UInt8]?
@@ -80,7 +89,7 @@ public struct CrashRecord: Hashable, Sendable {
   public internal(set) var isIntact: Bool
 
   /// Whether the run ended (or is ending) by a crash.
-  public var hasCrash: Bool { crashState != .none }
+  public var hasCrash: Bool { kind == .run && crashState != .none }
 
   /// Whether everything that the crash path wanted to say is there.
   public var isComplete: Bool { isIntact && crashState == .complete }

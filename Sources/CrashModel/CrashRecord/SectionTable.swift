@@ -87,12 +87,14 @@ struct SectionTable {
     case CRASH_SECTION_OTHER_THREADS: "other threads"
     case CRASH_SECTION_OTHER_FRAMES: "other frames"
     case CRASH_SECTION_OTHER_REGISTERS: "other registers"
+    case CRASH_SECTION_RUN: "run"
     default: nil
     }
   }
 
   private static func isLive(_ type: UInt32) -> Bool {
     type == CRASH_SECTION_SCOPE.rawValue || type == CRASH_SECTION_BREADCRUMBS.rawValue
+      || type == CRASH_SECTION_RUN.rawValue
   }
 
   private static func isWrittenAtStart(_ type: UInt32) -> Bool { type <= CRASH_SECTION_PATHS.rawValue }

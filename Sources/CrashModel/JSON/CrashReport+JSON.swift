@@ -37,6 +37,8 @@ extension CrashReport {
     }
     writer.member("thread", crashedThreadIndex)
     if let signal { writer.signal(signal) }
+    if let ending { writer.ending(ending) }
+    if let hang { writer.hang(hang) }
     if let process { writer.process(process) }
     writer.member("service", service)
     writer.member("release", release)
@@ -112,6 +114,26 @@ extension JSONWriter {
     member("code_name", signal.codeName)
     address("address", signal.address)
     member("sender_pid", signal.senderPID)
+    member("sender_uid", signal.senderUID)
+    endObject()
+  }
+
+  fileprivate mutating func ending(_ ending: Ending) {
+    key("ending")
+    beginObject()
+    member("kind", ending.kind.rawValue)
+    member("exit_status", ending.exitStatus)
+    array("evidence", ending.evidence) { $0.string($1) }
+    array("could_also_be", ending.couldAlsoBe) { $0.string($1) }
+    endObject()
+  }
+
+  fileprivate mutating func hang(_ hang: HangInfo) {
+    key("hang")
+    beginObject()
+    member("watch", hang.watch)
+    member("silent_ms", hang.silentMilliseconds)
+    member("samples", hang.samples)
     endObject()
   }
 
@@ -165,6 +187,7 @@ extension JSONWriter {
     flag("crashed", thread.crashed)
     member("depth", thread.depth)
     member("status", thread.status?.rawValue)
+    member("staying_frames", thread.stayingFrames)
     if !thread.registers.isEmpty {
       key("registers")
       beginObject()

@@ -22,6 +22,15 @@ extension Redactor {
       redact(&signal.codeName)
       report.signal = signal
     }
+    if var ending = report.ending {
+      for index in ending.evidence.indices { redact(&ending.evidence[index]) }
+      for index in ending.couldAlsoBe.indices { redact(&ending.couldAlsoBe[index]) }
+      report.ending = ending
+    }
+    if var hang = report.hang {
+      redact(&hang.watch)
+      report.hang = hang
+    }
     if var process = report.process {
       redact(&process.executable)
       redact(&process.host)

@@ -45,6 +45,13 @@ public struct Reason: RawRepresentable, Hashable, Sendable, CustomStringConverti
   /// An error that the program handled and reported; its type takes the place that the failed check has for a crash.
   static func handledError(_ type: String?) -> Reason { Reason(rawValue: "error:" + (type ?? "unknown")) }
 
+  /// A run that ended without a crash: by what, and the signal where one is known.
+  static func ended(_ ending: Ending?, signal: String?) -> Reason {
+    Reason(rawValue: "ended:" + (signal ?? ending?.kind.rawValue ?? Ending.Kind.unknown.rawValue))
+  }
+
+  public static let snapshot = Reason(rawValue: "snapshot")
+
   /// Whether the code that failed did something impossible (an index, an address), as opposed to a promise that its
   /// caller broke or a decision to stop. For a fault the failing function is to blame wherever it lives; for a broken
   /// contract a library passes the blame to whoever called it.

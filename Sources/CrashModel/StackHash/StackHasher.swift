@@ -52,6 +52,7 @@ public struct StackHasher: Sendable {
       case .omitted: break
       }
     }
+    if report.kind == .hang, let thread { Self.dropMovingFrames(of: thread, from: &frames) }
     if frames.count > Self.topLimit + Self.bottomLimit {
       frames.removeSubrange(Self.topLimit..<frames.count - Self.bottomLimit)
     }
@@ -116,6 +117,20 @@ public struct StackHasher: Sendable {
     analysis.group = name
   }
 
+  // What a thread that hangs happens to call does not identify the hang: the innermost frame that every sample had does.
+  // Functions inlined into that one go too, as they may be what it happened to do.
+  private static func dropMovingFrames(of thread: ThreadInfo, from frames: inout [StackAnalysis.ClassifiedFrame]) {
+    guard let staying = thread.stayingFrames else { return }
+    var left = staying
+    var first = frames.endIndex
+    while first > frames.startIndex, left > 0 {
+      first -= 1
+      let frame = frames[first].frame
+      if !frame.inlined, frame.captured.kind != .asyncResume { left -= 1 }
+    }
+    frames.removeSubrange(..<first)
+  }
+
   // The function that a thread begins in: `start_thread` and `clone3` of glibc stand outside of it. With the capture
   // linked in it is always the capture's own, which is in the application's image; were it to blame, all crashes within
   // the runtime's threads would be one bug.
@@ -136,6 +151,8 @@ public struct StackHasher: Sendable {
   ) -> Reason {
     if report.kind == .hang { return .hang }
     if report.kind == .exception { return .handledError(report.type) }
+    if report.kind == .termination { return .ended(report.ending, signal: report.signal?.name) }
+    if report.kind == .snapshot { return .snapshot }
     let pointer = thread?.registers.first { $0.name == "rsp" || $0.name == "sp" }?.value
     let type = report.type.flatMap { $0.hasPrefix("SIG") ? nil : $0 }
     let computed = Reason(

@@ -13,7 +13,10 @@ package struct NextStart: ~Copyable {
   private let clock: SpoolClock
   private let report: @Sendable (Diagnostic) -> Void
 
+  private let judge: EndingJudge
   private var index: SpoolIndex
+  private var history: RunHistory
+  private var historyHasChanged = false
   private var store: ReportStore
   /// Records of counted crashes, to be removed once the count is on the disk: name and report id.
   private var counted: [(name: String, id: String)] = []
@@ -32,13 +35,14 @@ package struct NextStart: ~Copyable {
   /// - Parameter ownRunID: 16 bytes; the record of this run is left alone.
   package static func run(
     spool: consuming Spool, limits: SpoolLimits = SpoolLimits(), builder: ReportBuilder? = nil,
-    ownRunID: [UInt8]? = nil, clock: SpoolClock = .now(), report: @escaping @Sendable (Diagnostic) -> Void
+    ownRunID: [UInt8]? = nil, clock: SpoolClock = .now(), machine: MachineState = .current(),
+    report: @escaping @Sendable (Diagnostic) -> Void
   ) {
     do throws(SystemError) {
       let lock = try spool.lock()
       var work = try NextStart(
         spool: spool, limits: limits, builder: builder ?? ReportBuilder(maximumBytes: limits.reportBytes),
-        ownRunID: ownRunID, clock: clock, report: report)
+        ownRunID: ownRunID, clock: clock, machine: machine, report: report)
       try work.process()
       _ = consume lock
     } catch {
@@ -55,7 +59,8 @@ package struct NextStart: ~Copyable {
     do throws(SystemError) {
       let lock = try spool.lock()
       var work = try NextStart(
-        spool: spool, limits: limits, builder: builder, ownRunID: nil, clock: clock, report: report)
+        spool: spool, limits: limits, builder: builder, ownRunID: nil, clock: clock, machine: MachineState(),
+        report: report)
       work.index.observe(clock)
       try work.recover()
       let finished = builder.finished(original)
@@ -76,11 +81,14 @@ package struct NextStart: ~Copyable {
 
   private init(
     spool: consuming Spool, limits: SpoolLimits, builder: ReportBuilder, ownRunID: [UInt8]?, clock: SpoolClock,
-    report: @escaping @Sendable (Diagnostic) -> Void
+    machine: MachineState, report: @escaping @Sendable (Diagnostic) -> Void
   ) throws(SystemError) {
     let index = try SpoolIndex(in: spool.root)
+    let history = try RunHistory(in: spool.root)
     let store = try ReportStore(in: spool.new, limits: limits)
     self.index = index
+    self.history = history
+    self.judge = EndingJudge(machine: machine)
     self.store = store
     self.spool = spool
     self.limits = limits
@@ -149,6 +157,10 @@ package struct NextStart: ~Copyable {
       let claim = try RecordClaim(name, in: spool.records)
       // Only an allocation: the header is the first thing that is written, and it is never all zeros.
       if claim.bytes.allSatisfy({ $0 == 0 }) {
+        // The run's id is the record's name; nothing else is known.
+        if let id = Hex.bytes(name.dropLast(Self.suffix.count)), id.count == 16 {
+          count(RunHistory.Run(id: UUIDText.string(id), release: nil, ending: .unknown))
+        }
         do throws(SystemError) { try removeRecord(name) } catch { throw .unavailable(error) }
         report(
           Diagnostic(
@@ -161,7 +173,15 @@ package struct NextStart: ~Copyable {
         record = try CrashRecord.read(bytes: claim.bytes)
       } catch { throw .unusable(error.description) }
       do throws(SystemError) {
-        if record.hasCrash { try processCrash(record, name: name) } else { try processEnd(record, name: name) }
+        switch record.kind {
+        case .snapshot, .hang: try processSnapshot(record, name: name)
+        case .run, .unknown:
+          if record.hasCrash {
+            try processCrash(record, name: name)
+          } else {
+            try processEnd(record, name: name, modified: claim.modified)
+          }
+        }
       } catch { throw .unavailable(error) }
     } catch {
       switch error {
@@ -183,6 +203,7 @@ package struct NextStart: ~Copyable {
       return
     }
     let report = builder.report(of: record)
+    count(record, Ending(kind: .crashed), signal: report.signal?.name, hash: report.stackHash?.digits)
     guard let stored = try put(report) else {
       counted.append((name, id))
       let hash = report.stackHash?.digits ?? "no hash"
@@ -199,12 +220,17 @@ package struct NextStart: ~Copyable {
   }
 
   /// Puts a report into the spool, or counts it where enough with its hash are there; then the result is nil.
-  private mutating func put(_ original: CrashReport) throws(SystemError) -> ReportName? {
+  private mutating func put(
+    _ original: CrashReport, isUnlimited: Bool = false
+  ) throws(SystemError) -> ReportName? {
     var report = original
     let id = report.id
     let hash = report.stackHash?.digits ?? ""
     let remembered = index.entries[hash]?.stored ?? []
-    guard store.recentCount(hash: hash, around: id, remembered: remembered) < max(1, limits.reportsPerHash) else {
+    guard
+      isUnlimited
+        || store.recentCount(hash: hash, around: id, remembered: remembered) < max(1, limits.reportsPerHash)
+    else {
       index.count(id, hash: hash)
       return nil
     }
@@ -227,19 +253,84 @@ package struct NextStart: ~Copyable {
     return stored
   }
 
-  private mutating func processEnd(_ record: CrashRecord, name: String) throws(SystemError) {
-    let how =
-      switch record.runState {
-      case .exited: "it ran its exit handlers"
-      case .stopped: "crash reporting had been stopped"
-      case .starting: "it was still being started"
-      case .alive: "it was running; it was killed, or the machine stopped"
-      case .unknown(let state): "its state is unknown (\(state))"
-      }
+  private mutating func processEnd(
+    _ record: CrashRecord, name: String, modified: Timestamp
+  ) throws(SystemError) {
+    let ending = judge.ending(of: record)
+    var original = record.report(on: ending, modified: modified)
+    // A run that ended in good order leaves nothing: every deployment ends one.
+    guard ending.kind.isReported else {
+      count(record, ending, signal: nil, hash: nil)
+      return try removeRecord(name)
+    }
+    let id = original.id
+    if store.contains(id: id) || index.isCounted(id) {
+      try removeRecord(name)
+      index.forget(id)
+      return
+    }
+    original = builder.finished(original)
+    count(record, ending, signal: original.signal?.name, hash: nil)
+    let how = ending.evidence.first ?? ending.kind.rawValue
+    guard let stored = try put(original) else {
+      counted.append((name, id))
+      report(Diagnostic(.runEnded, "run \(record.runIDText) ended without a crash; counted, not stored: \(how)"))
+      if counted.count >= Self.batch { try flushCounted() }
+      return
+    }
     try removeRecord(name)
-    // Every deployment ends a run in good order: that is no news.
-    if record.runState != .exited && record.runState != .stopped {
-      report(Diagnostic(.runEnded, "run \(record.runIDText) ended without a crash: \(how)"))
+    report(
+      Diagnostic(
+        .runEnded,
+        "run \(record.runIDText) ended without a crash: \(how) Report \(spool.path)/new/\(stored.fileName)"))
+  }
+
+  // MARK: History
+
+  private mutating func count(_ record: CrashRecord, _ ending: Ending, signal: String?, hash: String?) {
+    count(
+      RunHistory.Run(
+        id: record.runIDText, release: record.release, ending: ending.kind, signal: signal, stackHash: hash))
+  }
+
+  private mutating func count(_ run: RunHistory.Run) {
+    if history.add(run) { historyHasChanged = true }
+  }
+
+  /// Before a record goes: ended in between, the run's id in the history says that it is counted.
+  private mutating func saveHistory() throws(SystemError) {
+    guard historyHasChanged else { return }
+    try spool.root.replace(RunHistory.fileName, with: history.text)
+    historyHasChanged = false
+  }
+
+  // MARK: Snapshots
+
+  private mutating func processSnapshot(_ record: CrashRecord, name: String) throws(SystemError) {
+    var original = record.report()
+    guard !store.contains(id: original.id), !index.isCounted(original.id) else {
+      try removeRecord(name)
+      index.forget(original.id)
+      return
+    }
+    let expected = original.crashedThreadIndex
+    original = builder.finished(original)
+    if record.kind == .hang { HangBlame(hasher: builder.hasher).chooseThread(in: &original, expected: expected) }
+    let what = record.kind == .hang ? original.message ?? "a hang" : "a snapshot"
+    if record.kind == .snapshot { try makeRoomForSnapshot(original.stackHash?.digits ?? "") }
+    guard let stored = try put(original, isUnlimited: record.kind == .snapshot) else {
+      counted.append((name, original.id))
+      report(Diagnostic(.reportSuppressed, "\(what); counted, not stored"))
+      return
+    }
+    try removeRecord(name)
+    report(Diagnostic(.reportStored, "\(what): \(spool.path)/new/\(stored.fileName)"))
+  }
+
+  /// Snapshots are asked for, so that none is refused for being the fourth of a day; the oldest goes instead.
+  private mutating func makeRoomForSnapshot(_ hash: String) throws(SystemError) {
+    for name in store.oldest(hash: hash, beyond: max(1, limits.snapshots) - 1) {
+      try removeReport(name, why: "\(limits.snapshots) snapshots are kept")
     }
   }
 
@@ -255,13 +346,15 @@ package struct NextStart: ~Copyable {
 
   // MARK: Removing
 
-  private func removeRecord(_ name: String) throws(SystemError) {
+  private mutating func removeRecord(_ name: String) throws(SystemError) {
+    try saveHistory()
     try spool.records.remove(name)
     try spool.records.synchronize()
   }
 
   /// First the count, then the records: ended in between, the ids in the index say which ones were counted.
   private mutating func flushCounted() throws(SystemError) {
+    try saveHistory()
     guard !counted.isEmpty else { return }
     try index.save(in: spool.root)
     for record in counted { try spool.records.remove(record.name) }

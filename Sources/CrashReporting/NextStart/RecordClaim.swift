@@ -1,4 +1,4 @@
-private import CrashModel
+internal import CrashModel
 private import Glibc
 
 /// A record of a dead run, held so that no other process works on it.
@@ -17,6 +17,8 @@ struct RecordClaim: ~Copyable {
   }
 
   let bytes: [UInt8]
+  /// When the file was last written to, by the kernel's clock.
+  let modified: Timestamp
   private let file: Descriptor
 
   /// Opens, checks, locks and reads.
@@ -60,6 +62,8 @@ struct RecordClaim: ~Copyable {
     do throws(SystemError) {
       bytes = try file.read(count: Int(status.st_size), at: 0)
     } catch { throw .unavailable(error) }
+    modified = Timestamp(
+      rawValue: Int64(status.st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(status.st_mtim.tv_nsec))
     self.file = file
   }
 }

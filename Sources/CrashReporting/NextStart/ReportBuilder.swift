@@ -33,8 +33,12 @@ package struct ReportBuilder: Sendable {
   ///
   /// What goes first is what tells least about the bug: other threads, then images that no frame lies in, then
   /// breadcrumbs. A report that is still too large stays as it is: half a report is better than none, a whole one too.
+  ///
+  /// Of a snapshot or a hang the threads are what it is about: those have eight times the room.
   package func document(_ report: CrashReport) -> [UInt8] {
     var bytes = report.json()
+    let isAboutThreads = report.kind == .snapshot || report.kind == .hang
+    let maximumBytes = isAboutThreads ? maximumBytes.multipliedReportingOverflow(by: 8).partialValue : maximumBytes
     guard bytes.count > maximumBytes else { return bytes }
     var report = report
     for step in [dropOtherThreads, dropUnreferencedImages, dropBreadcrumbs] {

@@ -53,6 +53,12 @@ struct ReportStore {
 
   func name(ofID id: String) -> ReportName? { reports.keys.first { $0.id == id } }
 
+  /// The oldest reports of a hash, as many as there are more than `count`.
+  func oldest(hash: String, beyond count: Int) -> [ReportName] {
+    let names = reports.keys.filter { $0.hash == hash }.sorted()
+    return Array(names.dropLast(max(0, count)))
+  }
+
   /// Reports that are older than the limit. A time in the future is no age.
   func old(now: Int64) -> [ReportName] {
     reports.filter { $0.value.modified < now &- limits.age }.keys.sorted()

@@ -4,6 +4,8 @@ public struct SpoolLimits: Hashable, Sendable {
   public var reportsPerHash = 3
   /// In seconds. 24 hours.
   public var window: Int64 = 24 * 60 * 60
+  /// Snapshots, of which the oldest goes when one more comes. At least 1.
+  public var snapshots = 10
   /// Reports in all. At least 1.
   public var reports = 50
   /// Bytes of all reports together.

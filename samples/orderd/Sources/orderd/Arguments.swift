@@ -6,6 +6,8 @@ struct Arguments {
   var spool: String
   var release: String?
   var reportsCrashes = true
+  /// For how long no task may run until that is reported, in milliseconds.
+  var hangLimit = 5_000
   var requests: [Request] = []
 
   /// Why the command line cannot be used.
@@ -21,10 +23,11 @@ struct Arguments {
       --spool DIR         where crash reports are kept; default: "crashes" in the state directory that systemd gives
                           (STATE_DIRECTORY), else in the working directory
       --release R         version of the service
+      --hang-limit MS     how long tasks may not run until that is reported as a hang; default: 5000
       --no-crash-reports  run without the crash reporter
       -h, --help          show this
 
-    Requests. All but the first crash the service:
+    Requests. All but the first and those that say so crash the service:
 
     """ + Request.allCases.map { "  \($0.rawValue.padded(to: 22))  \($0.summary)\n" }.joined()
 
@@ -40,6 +43,12 @@ struct Arguments {
       switch argument {
       case "--spool": spool = try value(of: argument)
       case "--release": release = try value(of: argument)
+      case "--hang-limit":
+        let text = try value(of: argument)
+        guard let milliseconds = Int(text), (50...600_000).contains(milliseconds) else {
+          throw Mistake(text: "--hang-limit takes 50 to 600000, not \(text)")
+        }
+        hangLimit = milliseconds
       case "--no-crash-reports": reportsCrashes = false
       case "-h", "--help": return nil
       default:

@@ -6,6 +6,10 @@ import Glibc
 actor OrderService {
   private let baskets = Baskets()
   private let settlement = Settlement()
+  /// In milliseconds.
+  private let hangLimit: Int
+
+  init(hangLimit: Int) { self.hangLimit = hangLimit }
 
   func handle(_ request: Request) async {
     switch request {
@@ -21,6 +25,9 @@ actor OrderService {
     case .price: print(Prices.quote("mate", 3))
     case .categories: settlement.categories()
     case .checkout: print(await Checkout(baskets: baskets).run(order: 1))
+    case .sync: Ledgers.synchronize()
+    case .threads: print("snapshot \(CrashReporter.captureSnapshot())")
+    case .reports: await MonthlyReports(milliseconds: hangLimit * 6).all()
     // These two need the main thread, which no actor has.
     case .tree, .wait: break
     }

@@ -10,8 +10,11 @@ struct Orderd {
     var configuration = CrashReporter.Configuration(service: "orderd", directory: arguments.spool)
     configuration.release = arguments.release
     configuration.environment = "demo"
+    configuration.snapshotsOnQuit = true
     do {
       if arguments.reportsCrashes { try CrashReporter.start(configuration) }
+      CrashReporter.watchCooperativePool(
+        interval: .milliseconds(arguments.hangLimit / 5), limit: .milliseconds(arguments.hangLimit))
     } catch {
       // A service without crash reports still is a service.
       complain("orderd: no crash reports: \(error)")
@@ -21,7 +24,7 @@ struct Orderd {
     // Which of the requests in flight it was: every one sets it for its own task and the tasks that this one makes.
     CrashReporter.includeTaskLocal("request_id", RequestContext.$id)
 
-    let service = OrderService()
+    let service = OrderService(hangLimit: arguments.hangLimit)
     for (number, request) in ([.order] + arguments.requests).enumerated() {
       CrashReporter.setOperation(request.rawValue)
       CrashReporter.addBreadcrumb("request \(request.rawValue)", category: "http")

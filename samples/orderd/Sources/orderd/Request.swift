@@ -13,6 +13,9 @@ enum Request: String, CaseIterable, Sendable {
   case tree = "POST /tree"
   case categories = "POST /categories"
   case checkout = "POST /checkout"
+  case sync = "POST /sync"
+  case threads = "GET /threads"
+  case reports = "GET /reports"
   case wait = "WAIT"
 
   /// What happens.
@@ -31,6 +34,9 @@ enum Request: String, CaseIterable, Sendable {
     case .tree: "endless recursion on the main thread"
     case .categories: "endless recursion on a Dispatch worker"
     case .checkout: "division by zero inside nested awaits"
+    case .sync: "an error that is handled and reported; lives on"
+    case .threads: "a snapshot of all threads; lives on"
+    case .reports: "blocks all threads that run tasks, for six times the hang limit; lives on"
     case .wait: "prints its process id and waits for a signal: kill -SEGV"
     }
   }

@@ -1,0 +1,65 @@
+// SIGQUIT as a request for a snapshot, as Java's virtual machine and Go's runtime have it.
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <string.h>
+
+#include "CCrashFormat_uninstrumented.h"
+#include "CCrashSupport.h"
+#include "arch.h"
+#include "capture.h"
+#include "hand_over.h"
+#include "syscalls.h"
+#include "terminations.h"
+
+CRASH_UNINSTRUMENTED_BEGIN
+
+static uint32_t asked;  // futex: SIGQUITs so far
+static uint32_t answered;
+
+// Async-signal-safe. Neither errno nor anything else of the interrupted code changes. SA_RESTART covers the calls that the
+// kernel restarts, and the last line the others.
+static void on_quit(int signal, siginfo_t *info, void *context) {
+  (void)info;
+  // A child has no thread that would take the snapshot: it ends, as it would have.
+  if (!crash_capture_is_owner() || !crash_capture_is_own_process()) {
+    struct crash_kernel_sigaction standard = {.handler = SIG_DFL};
+    crash_sys_sigaction(signal, &standard, NULL);
+    crash_syscall(SYS_tgkill, crash_sys_getpid(), crash_sys_gettid(), signal, 0);
+    return;
+  }
+  __atomic_add_fetch(&asked, 1, __ATOMIC_RELEASE);
+  crash_syscall(SYS_futex, (long)&asked, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT_MAX, 0);
+  if (crash_arch_is_signal_return(crash_arch_strip((uint64_t)(uintptr_t)__builtin_return_address(0))))
+    crash_arch_restart_call(context);
+}
+
+int crash_support_catch_quit(void) {
+  if (!crash_capture_is_owner()) return -1;
+  struct sigaction action, former;
+  memset(&action, 0, sizeof action);
+  action.sa_sigaction = on_quit;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  if (sigaction(SIGQUIT, &action, &former) != 0) return -1;
+  // The runtime's backtracer would print all threads and take its time for it: who asks for snapshots means ours.
+  if (!(former.sa_flags & SA_SIGINFO) ? former.sa_handler == SIG_DFL
+                                      : former.sa_sigaction == on_quit || crash_termination_is_ours(&former))
+    return 0;
+  if (crash_handler_is_runtime((void *)(uintptr_t)former.sa_sigaction)) return 0;
+  sigaction(SIGQUIT, &former, NULL);
+  return -1;
+}
+
+uint32_t crash_support_wait_for_quit(void) {
+  for (;;) {
+    uint32_t now = __atomic_load_n(&asked, __ATOMIC_ACQUIRE), count = now - answered;
+    answered = now;
+    if (count) return count;
+    crash_syscall(SYS_futex, (long)&asked, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, now, 0);
+  }
+}
+
+CRASH_UNINSTRUMENTED_END

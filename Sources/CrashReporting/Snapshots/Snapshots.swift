@@ -1,0 +1,127 @@
+private import CCrashSupport
+private import CrashModel
+private import Glibc
+
+extension CrashReporter {
+  /// Writes the stacks of all threads into a report (`kind: "snapshot"`) and goes on.
+  ///
+  /// The threads stand still for some milliseconds; nothing that they wait in fails by it (docs/snapshots.md). The call
+  /// returns when the stacks are on the disk; the report is made behind it. Where a snapshot is being taken already, that
+  /// one is all there will be.
+  ///
+  /// ```swift
+  /// if queue.depth > 10_000 { CrashReporter.captureSnapshot() }
+  /// ```
+  ///
+  /// - Returns: whether the stacks were captured; a diagnostic says why not.
+  @discardableResult
+  public static func captureSnapshot() -> Bool {
+    guard isStarted else {
+      Snapshots.fail("nothing was started")
+      return false
+    }
+    // On a thread of its own, so that the caller's stack is one of the threads' like any other.
+    let capture = SnapshotWait()
+    BackgroundWork.shared.begin()
+    let started = BackgroundThread.run(.snapshot) {
+      defer { BackgroundWork.shared.end() }
+      let isTaken = Snapshots.take()
+      capture.finish(isTaken)
+      BackgroundThread.lowerPriority()
+      if isTaken { Snapshots.process() }
+    }
+    guard started else {
+      BackgroundWork.shared.end()
+      Snapshots.fail("no thread could be made")
+      return false
+    }
+    return capture.wait()
+  }
+}
+
+/// Snapshots and what becomes of them. Not for the threads of the host.
+enum Snapshots {
+  /// Takes one. For a hang: what does not answer, for how long, and which thread should.
+  static func take(
+    watch: String? = nil, silent: Duration = .zero, threadID: UInt32 = 0, samples: UInt32 = 1,
+    pauseMicroseconds: UInt32 = 0
+  ) -> Bool {
+    var failure = crash_support_error()
+    var taken = crash_support_snapshot()
+    let parts = silent.components
+    let nanoseconds =
+      UInt64(clamping: parts.seconds) &* 1_000_000_000
+      &+ UInt64(
+        clamping: parts.attoseconds / 1_000_000_000)
+    func request(_ watch: UnsafePointer<CChar>?) -> Int32 {
+      var values = crash_support_snapshot_request(
+        size: MemoryLayout<crash_support_snapshot_request>.size, watch: watch, thread: threadID,
+        silent_ns: nanoseconds, samples: samples, pause_us: pauseMicroseconds)
+      return crash_support_capture_snapshot(&values, &taken, &failure)
+    }
+    let result = watch.map { $0.withCString { request($0) } } ?? request(nil)
+    guard result != 0 else { return true }
+    let what = failure.what.map { String(cString: $0) } ?? "unknown step"
+    fail(failure.number == 0 ? what : SystemError(number: failure.number, what).description)
+    return false
+  }
+
+  static func fail(_ why: String) {
+    DiagnosticSink.shared.send(Diagnostic(.snapshotFailed, "no snapshot was taken: \(why)"))
+  }
+
+  /// Makes reports of the records that were written. Where this process ends before, the next start does it.
+  static func process() {
+    guard let run = ActiveRun.current else { return }
+    do throws(SystemError) {
+      NextStart.run(
+        spool: try Spool(path: run.directory), limits: run.limits,
+        builder: ReportBuilder(redactor: run.redactor, maximumBytes: run.limits.reportBytes),
+        ownRunID: CrashReporter.runIDBytes, report: { DiagnosticSink.shared.send($0) })
+    } catch { fail("its record waits for the next start: \(error)") }
+  }
+
+  /// Waits for SIGQUITs on a thread of its own, for as long as the process lives. Those that come while a snapshot is being
+  /// worked on make one more together.
+  static func serveQuit() {
+    let started = BackgroundThread.run(.quit) {
+      while true {
+        guard crash_support_wait_for_quit() > 0, CrashReporter.isStarted else { continue }
+        BackgroundWork.shared.begin()
+        let isTaken = take()
+        let begun =
+          isTaken
+          && BackgroundThread.run {
+            process()
+            BackgroundWork.shared.end()
+          }
+        if !begun { BackgroundWork.shared.end() }
+      }
+    }
+    if !started { fail("SIGQUIT is taken for nothing: no thread could be made") }
+  }
+}
+
+/// Lets the caller of a snapshot wait for it.
+// `@unchecked`: the semaphore is made for many threads; the flag is written before it is raised and read behind that.
+private final class SnapshotWait: @unchecked Sendable {
+  private let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
+  private var isTaken = false
+
+  init() { sem_init(semaphore, 0, 0) }
+
+  deinit {
+    sem_destroy(semaphore)
+    semaphore.deallocate()
+  }
+
+  func finish(_ isTaken: Bool) {
+    self.isTaken = isTaken
+    sem_post(semaphore)
+  }
+
+  func wait() -> Bool {
+    while sem_wait(semaphore) != 0 {}
+    return isTaken
+  }
+}

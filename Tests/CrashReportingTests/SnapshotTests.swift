@@ -1,0 +1,58 @@
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+
+/// Snapshots of processes that live on, and what their threads see of it.
+@Suite struct SnapshotTests {
+  private func expectUndisturbed(_ text: String, sourceLocation: SourceLocation = #_sourceLocation) {
+    let lines = text.split(separator: "\n").filter { $0.hasPrefix("waited ") }
+    #expect(lines.count == 11, "\(text.suffix(2_000))", sourceLocation: sourceLocation)
+    for line in lines { #expect(line.hasSuffix("disturbed 0"), sourceLocation: sourceLocation) }
+  }
+
+  @Test func threadsGoOnAsIfNothingHadHappened() throws {
+    let spool = try SpoolFixture()
+    let outcome = try ChildProcess([builtProduct("EndingRunner"), "snapshot", spool.path, "40"]).run()
+    #expect(outcome.status == .exited(0), "\(outcome.text.suffix(2_000))")
+    #expect(!outcome.text.contains("no snapshot"))
+    expectUndisturbed(outcome.text)
+    let reports = try spool.reports()
+    #expect(reports.count == 10, "the oldest ones go")
+    #expect(spool.names("records").count == 1, "the run's own")
+    for report in reports {
+      #expect(report["kind"] as? String == "snapshot")
+      #expect(report["fatal"] as? Bool == false)
+      #expect(report["run_id"] is String)
+      let threads = try #require(report["threads"] as? [[String: Any]])
+      // The main thread, and those that wait.
+      #expect(threads.count >= 12)
+      let names = threads.flatMap { thread in
+        (thread["frames"] as? [[String: Any]] ?? []).compactMap { $0["function"] as? String }
+      }
+      for function in ["poll", "captureSnapshot", "usleep"] {
+        #expect(names.contains { $0.contains(function) }, "\(function)")
+      }
+    }
+  }
+
+  @Test func quitAsksForASnapshot() throws {
+    let spool = try SpoolFixture()
+    let running = try ChildProcess([builtProduct("EndingRunner"), "quit", spool.path]).start()
+    #expect(running.readLine().hasPrefix("ready"))
+    // `Tests/soak` asks for more.
+    let count = ProcessInfo.processInfo.environment["SNAPSHOT_QUITS"].flatMap { Int($0) } ?? 20
+    for _ in 0..<count {
+      let before = spool.names("new")
+      #expect(kill(running.processID, SIGQUIT) == 0)
+      // One after the other: a SIGQUIT in the middle of a snapshot may be handed to another thread than was woken for it.
+      for _ in 0..<3_000 where spool.names("new") == before { usleep(10_000) }
+    }
+    try running.give("\n")
+    let outcome = try running.finish()
+    #expect(outcome.status == .exited(0), "\(outcome.text.suffix(2_000))")
+    expectUndisturbed(outcome.text)
+    #expect(try spool.reports().allSatisfy { $0["kind"] as? String == "snapshot" })
+    #expect(spool.names("new").count == min(count, 10))
+  }
+}
