@@ -4,10 +4,11 @@
 # make bench-symbolication   the same for symbolication, beside llvm-symbolizer, binutils, elfutils and SymCache (a quarter of
 #             an hour; SymCache comes from PyPI)
 # make bench-batch   what reading, writing and grouping many reports costs (BENCH_FLAGS="--reports 10000000": an hour)
+# make bench-redaction   what redaction finds and costs, beside scrubadub and datafog (from PyPI)
 # make soak   the tests that crash on purpose, SOAK_RUNS times (50: hours), the first two with all cores busy
 # make oracle the interpreter of call frame information against libunwind, over all that is installed (minutes)
 # make test-peers  what symbolicate writes, judged by the readers of others (from PyPI), a Bugsink on loopback among them
-# make fuzz   the five fuzzers, FUZZ_RUNS executions each (10000000: some hours)
+# make fuzz   the seven fuzzers, FUZZ_RUNS executions each (10000000: some hours)
 #
 # SOAK_FLAGS, ORACLE_FLAGS and BENCH_FLAGS are handed on to the scripts, whose first lines list them.
 #
@@ -25,7 +26,7 @@ SOAK_FLAGS ?=
 ORACLE_FLAGS ?=
 BENCH_FLAGS ?=
 
-.PHONY: demo test test-peers soak oracle bench bench-batch bench-symbolication measure fuzz lint build build-tests packages \
+.PHONY: demo test test-peers soak oracle bench bench-batch bench-redaction bench-symbolication measure fuzz lint build build-tests packages \
   samples clean
 
 demo: packages
@@ -60,6 +61,9 @@ bench-batch: packages
 bench-symbolication: demo
 	$(SWIFT) build $(STRICT) $(RELEASE)
 	Benchmarks/symbolication $(BENCH_FLAGS)
+
+bench-redaction: demo
+	Benchmarks/redaction $(BENCH_FLAGS)
 
 fuzz: packages
 	Fuzz/run --runs $(FUZZ_RUNS)

@@ -13,7 +13,7 @@ enum Tool {
   }
 
   private static func status(arguments: [Argument]) -> ExitStatus {
-    let options: Options
+    var options: Options
     do throws(UsageError) { options = try ArgumentParser.parse(arguments) } catch {
       return usage(error.message)
     }
@@ -28,6 +28,7 @@ enum Tool {
       if let problem = problem(of: options) { return usage(problem) }
       // Before the inputs are read, which may take long.
       do throws(UsageError) {
+        try options.readRedactionRules()
         if options.command == .addr { try AddrCommand.check(options) } else { try checkInputs(options) }
       } catch {
         return usage(error.message)
@@ -45,6 +46,9 @@ enum Tool {
         status = try command.run()
       case .addr:
         var command = AddrCommand(options: options, diagnostics: diagnostics, output: output)
+        status = try command.run()
+      case .redact:
+        var command = RedactCommand(options: options, diagnostics: diagnostics, output: output)
         status = try command.run()
       case .check:
         var command = CheckCommand(options: options, diagnostics: diagnostics, output: output)
