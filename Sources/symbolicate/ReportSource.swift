@@ -52,7 +52,12 @@ struct ReportSource {
     _ onError: (String, Int?, String) throws(Output.Failure) -> Void
   ) throws(Output.Failure) -> Bool {
     var coreFailure: InputError?
-    if let path = file.path {
+    var spooled: SpooledInput?
+    if file.path == nil {
+      do throws(InputError) { spooled = try SpooledInput.ofCore() } catch { coreFailure = error }
+    }
+    let path = file.path ?? spooled?.path
+    if coreFailure == nil, let path {
       switch cores.report(of: path) {
       case .report(let report):
         reportCount += 1
@@ -73,7 +78,7 @@ struct ReportSource {
     }
     do throws(InputError) {
       if let coreFailure { throw coreFailure }
-      try reader.read(file.path, requiresMark: file.isFound && !file.isNamedJSON) { event in
+      try reader.read(path, requiresMark: file.isFound && !file.isNamedJSON) { event in
         switch event {
         case .report(let report, let line):
           reports += 1
