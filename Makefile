@@ -6,10 +6,11 @@
 # make bench-batch   what reading, writing and grouping many reports costs (BENCH_FLAGS="--reports 10000000": an hour)
 # make bench-grouping   how well bugs are found in labelled stacks (DATA=PREFIX; the set of the tests), and in a program that
 #             the rules were not made for, which it builds and crashes
+# make bench-redaction   what redaction finds and costs, beside scrubadub and datafog (from PyPI)
 # make soak   the tests that crash on purpose, SOAK_RUNS times (50: hours), the first two with all cores busy
 # make oracle the interpreter of call frame information against libunwind, over all that is installed (minutes)
 # make test-peers  what symbolicate writes, judged by the readers of others (from PyPI), a Bugsink on loopback among them
-# make fuzz   the five fuzzers, FUZZ_RUNS executions each (10000000: some hours)
+# make fuzz   the seven fuzzers, FUZZ_RUNS executions each (10000000: some hours)
 #
 # SOAK_FLAGS, ORACLE_FLAGS and BENCH_FLAGS are handed on to the scripts, whose first lines list them.
 #
@@ -28,8 +29,8 @@ ORACLE_FLAGS ?=
 BENCH_FLAGS ?=
 DATA ?= Tests/CrashModelTests/Resources/grouping/dev
 
-.PHONY: demo test test-peers soak oracle bench bench-batch bench-grouping bench-symbolication measure fuzz lint build build-tests packages \
-  samples clean
+.PHONY: demo test test-peers soak oracle bench bench-batch bench-grouping bench-redaction bench-symbolication measure fuzz lint \
+  build build-tests packages samples clean
 
 demo: packages
 	$(SWIFT) build $(STRICT) $(RELEASE) --product symbolicate
@@ -68,6 +69,9 @@ bench-grouping: packages
 bench-symbolication: demo
 	$(SWIFT) build $(STRICT) $(RELEASE)
 	Benchmarks/symbolication $(BENCH_FLAGS)
+
+bench-redaction: demo
+	Benchmarks/redaction $(BENCH_FLAGS)
 
 fuzz: packages
 	Fuzz/run --runs $(FUZZ_RUNS)

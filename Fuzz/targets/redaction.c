@@ -12,13 +12,16 @@
 #define crash_redact_base impatient_base
 #define crash_redact_whole impatient_whole
 #define crash_redact_suspects impatient_suspects
+#define crash_redact_base_kinds impatient_kinds
 size_t impatient_base(const char *, size_t, char *, size_t, int *);
 size_t impatient_whole(const char *, size_t);
 int impatient_suspects(const char *, size_t);
+size_t impatient_kinds(const char *, size_t, char *, size_t);
 #include "../../Sources/CCrashFormat/redact.c"
 #undef crash_redact_base
 #undef crash_redact_whole
 #undef crash_redact_suspects
+#undef crash_redact_base_kinds
 
 static void require(int holds, const char *what) {
   if (holds) return;
@@ -35,6 +38,11 @@ static void check_again(const char *once, size_t length, size_t (*redact)(const 
   size_t second = redact(once, length, twice, room, &truncated);
   require(!truncated && second == length && memcmp(once, twice, length) == 0, "its own output changes");
   free(twice);
+}
+
+static size_t with_kinds(const char *text, size_t length, char *output, size_t capacity, int *truncated) {
+  *truncated = 0;
+  return crash_redact_base_kinds(text, length, output, capacity);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -60,6 +68,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   require(impatient <= capacity, "more was written than there is room for, at the end of patience");
   require(!is_enough || !truncated, "cut although everything fits, at the end of patience");
   check_again(once, impatient, impatient_base);
+  size_t kinds = crash_redact_base_kinds(text, length, once, capacity);
+  require(kinds <= capacity, "more was written than there is room for, with kinds");
+  check_again(once, kinds, with_kinds);
   free(text);
   free(once);
   return 0;

@@ -31,6 +31,9 @@ static const uint8_t class_of[256] = {
 
 static const char token[] = "[redacted]";
 #define TOKEN_LENGTH (sizeof token - 1)
+// For those who want to see what was there.
+static const char email_token[] = "[email]";
+static const char number_token[] = "[number]";
 #define DIGITS 7
 #ifndef PASSES
 #define PASSES 8
@@ -44,6 +47,7 @@ struct output {
   int full;
   int in_place;  // the text is in `bytes` too, behind what is written
   int replaced;  // anything
+  int kinds;     // each kind has a token of its own
 };
 
 // As much of `length` bytes as `room` has place for, in whole characters.
@@ -76,6 +80,20 @@ static void replace(struct output *out, size_t start, size_t end, const char *by
     out->length += length;
   }
   out->flushed = end;
+}
+
+static void replace_email(struct output *out, size_t start, size_t end) {
+  if (out->kinds)
+    replace(out, start, end, email_token, sizeof email_token - 1);
+  else
+    replace(out, start, end, token, TOKEN_LENGTH);
+}
+
+static void replace_number(struct output *out, size_t start, size_t end) {
+  if (out->kinds)
+    replace(out, start, end, number_token, sizeof number_token - 1);
+  else
+    replace(out, start, end, token, TOKEN_LENGTH);
 }
 
 static int is_hex(unsigned char c) {
@@ -137,12 +155,22 @@ static size_t domain_end(const unsigned char *text, size_t start, size_t length)
   return start;
 }
 
+static int ends_with(const unsigned char *text, size_t start, size_t end, const char *word, size_t length) {
+  return end - start >= length && matches(text, end - length, end, word);
+}
+
+static int ends_token(const unsigned char *text, size_t start, size_t end) {
+  return ends_with(text, start, end, token, TOKEN_LENGTH) ||
+         ends_with(text, start, end, email_token, sizeof email_token - 1) ||
+         ends_with(text, start, end, number_token, sizeof number_token - 1);
+}
+
 // What ends a sentence or closes a bracket stands behind a URL, but for the token of an earlier redaction in its query.
 static size_t without_punctuation(const unsigned char *text, size_t start, size_t end) {
   while (end > start) {
     unsigned char c = text[end - 1];
     if (c != ',' && c != '.' && c != ';' && c != ':' && c != '!' && c != '?' && c != ')' && c != ']' && c != '}') break;
-    if (c == ']' && end - start >= TOKEN_LENGTH && matches(text, end - TOKEN_LENGTH, end, token)) break;
+    if (c == ']' && ends_token(text, start, end)) break;
     end--;
   }
   return end;
@@ -192,7 +220,7 @@ static void redact_digits(struct output *out, const unsigned char *text, size_t 
     while (i < stop) {
       size_t run = i;
       while (run < stop && class_of[text[run]] & DIGIT) run++;
-      if (run - i >= DIGITS) replace(out, i, run, token, TOKEN_LENGTH);
+      if (run - i >= DIGITS) replace_number(out, i, run);
       i = run > i ? run : i + 1;
     }
   }
@@ -276,6 +304,8 @@ static int has_password(const unsigned char *text, size_t start, size_t end) {
   for (size_t i = colon + 1; i < end && text[i] != '/';) {
     if (matches(text, i, end, token)) {  // of digits
       i += TOKEN_LENGTH;
+    } else if (matches(text, i, end, number_token)) {
+      i += sizeof number_token - 1;
     } else {
       if (!(class_of[text[i]] & DIGIT)) return 1;
       i++;
@@ -312,6 +342,7 @@ static void redact_once(struct output *out, size_t length) {
   const unsigned char *text = (const unsigned char *)out->text;
   size_t token_start = 0;          // of what stands between two breaks
   size_t token_before = 0;         // start of the one before it
+  size_t slash = 0;                // behind the last one
   size_t url_end = 0;              // behind the URL that is being read; 0 outside of one
   size_t break_at = 0;             // the first break behind it
   int url_is_file = 0;
@@ -343,7 +374,7 @@ static void redact_once(struct output *out, size_t length) {
               url_end = without_punctuation(text, end, break_at);
             }
           }
-          replace(out, local, end, token, TOKEN_LENGTH);
+          replace_email(out, local, end);
           i = end;
           continue;
         }
@@ -354,7 +385,7 @@ static void redact_once(struct output *out, size_t length) {
           if (text[at] != '%' || text[at + 1] != '4' || text[at + 2] != '0') continue;
           size_t end = domain_end(text, at + 3, i);
           if (end == at + 3) continue;
-          replace(out, start, end, token, TOKEN_LENGTH);
+          replace_email(out, start, end);
           i = end;
           found = 1;
         }
@@ -387,6 +418,7 @@ static void redact_once(struct output *out, size_t length) {
           continue;
         }
       } else if (text[i] == '/') {
+        slash = i + 1;
         if (i >= url_end || url_is_file) {
           size_t end = user_folder_end(text, i, length);
           if (end > i) {
@@ -400,7 +432,7 @@ static void redact_once(struct output *out, size_t length) {
         replace(out, i, end, "", 0);
         i = end;
         continue;
-      } else if (text[i] == '?' && token_start < i && text[token_start] == '/') {
+      } else if (text[i] == '?' && slash > token_start) {
         // A path with a query, as a route is written: `/orders?email=…`. Elsewhere `a?b:c` is an expression.
         size_t key = i + 1;
         while (key < length && class_of[text[key]] & WORD) key++;
@@ -420,14 +452,14 @@ static void redact_once(struct output *out, size_t length) {
   copy_up_to(out, length);
 }
 
-size_t crash_redact_base(const char *source, size_t length, char *output, size_t capacity, int *truncated) {
+static size_t redact_base(const char *source, size_t length, char *output, size_t capacity, int *truncated, int kinds) {
   if (!is_suspect((const unsigned char *)source, length)) {
     size_t kept = fitting(source, length, capacity);
     memcpy(output, source, kept);
     if (truncated) *truncated = kept < length;
     return kept;
   }
-  struct output out = {source, 0, output, 0, capacity, 0, 0, 0};
+  struct output out = {source, 0, output, 0, capacity, 0, 0, 0, kinds};
   redact_once(&out, length);
   int is_cut = out.full;
   // What was taken out, or cut off, may leave something that looks like a number or an address now. Rules that foresaw all
@@ -444,12 +476,20 @@ size_t crash_redact_base(const char *source, size_t length, char *output, size_t
     }
     // In the same memory, from its end to its start: the handler has none to spare.
     memmove(output + gap, output, rest);
-    out = (struct output){output + gap, 0, output, 0, capacity, 0, 1, 0};
+    out = (struct output){output + gap, 0, output, 0, capacity, 0, 1, 0, kinds};
     redact_once(&out, rest);
     is_cut |= out.full;
   }
   if (truncated) *truncated = is_cut;
   return out.length;
+}
+
+size_t crash_redact_base(const char *source, size_t length, char *output, size_t capacity, int *truncated) {
+  return redact_base(source, length, output, capacity, truncated, 0);
+}
+
+size_t crash_redact_base_kinds(const char *source, size_t length, char *output, size_t capacity) {
+  return redact_base(source, length, output, capacity, NULL, 1);
 }
 
 CRASH_UNINSTRUMENTED_END

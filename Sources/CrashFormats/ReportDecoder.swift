@@ -279,11 +279,10 @@ struct ReportDecoder {
   }
 
   private mutating func frame(_ value: JSONValue) throws(ReportError) -> Frame {
-    var captured = CapturedFrame(kind: .programCounter, address: Address(rawValue: 0))
+    var captured = CapturedFrame(kind: .programCounter, address: nil)
     var names = SymbolicatedFrame(captured: captured, status: .noSymbols)
     var kind: UnsafeRawBufferPointer?
     var count: UInt64?
-    var hasAddress = false
     var statusText: UnsafeRawBufferPointer?
     var decoder = self
     try value.forEachMember { key, value throws(ReportError) in
@@ -293,7 +292,7 @@ struct ReportDecoder {
       case "trust": captured.trust = try decoder.choice(value, "trust", of: Self.frameTrusts)
       case "address":
         captured.address = Address(rawValue: try value.hex())
-        hasAddress = true
+        captured.hasAddress = true
       case "image_index": captured.imageIndex = try value.integer(0...Int(Int32.max))
       case "image_offset": captured.imageOffset = ImageOffset(rawValue: try value.hex())
       case "status": statusText = try value.bytes()
@@ -316,7 +315,6 @@ struct ReportDecoder {
       guard let count else { throw ReportError("missing", path: "count") }
       return .omitted(count: count)
     }
-    guard hasAddress else { throw ReportError("missing", path: "address") }
     if let known = Self.frameKinds[kind] {
       captured.kind = known
     } else {

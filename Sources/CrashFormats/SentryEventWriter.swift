@@ -342,7 +342,7 @@ private struct Event {
       writer.bool(isOwn)
     }
     // A log that gives names only has no address of the frame; 0 as one would be looked up.
-    if captured.address.rawValue != 0 || names?.function == nil {
+    if captured.hasAddress {
       writer.key("instruction_addr")
       writer.hex(captured.address.rawValue)
     }

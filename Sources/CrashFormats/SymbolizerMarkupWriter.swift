@@ -46,7 +46,7 @@ public struct SymbolizerMarkupWriter: Sendable {
           }
           continue
         }
-        if frame.symbolicated?.inlined == true { continue }
+        if frame.symbolicated?.inlined == true || !captured.hasAddress { continue }
         text += "{{{bt:\(number):\(captured.address):\(captured.kind == .returnAddress ? "ra" : "pc")}}}\n"
         number = number.addingReportingOverflow(1).partialValue
       }

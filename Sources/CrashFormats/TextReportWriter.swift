@@ -313,9 +313,7 @@ public struct TextReportWriter: Sendable {
 
   private func place(of frame: Frame, _ captured: CapturedFrame, in report: CrashReport) -> String {
     let names = frame.symbolicated
-    // What a log gave no address for: 0 is none that has a name.
-    let hasAddress = captured.address.rawValue != 0 || names?.function == nil
-    var line = hasAddress ? colored(captured.address.description, .address) : "-"
+    var line = captured.hasAddress ? colored(captured.address.description, .address) : "-"
     let image = report.image(of: captured)
     let offset = report.offset(of: captured).map { Hex.prefixed($0.rawValue) }
     if let function = (showsRawNames ? names?.rawFunction : nil) ?? names?.function {

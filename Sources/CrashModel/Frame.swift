@@ -38,18 +38,24 @@ public enum FrameTrust: String, Hashable, Sendable, CaseIterable {
 public struct CapturedFrame: Hashable, Sendable {
   public var kind: FrameKind
   public var trust: FrameTrust?
+  /// 0 where there is none: see `hasAddress`.
   public var address: Address
+  /// False for a frame of which a log gave the name alone. A program that jumped to address 0 has a frame there.
+  public var hasAddress: Bool
   /// Index in `CrashReport.images`; nil where the address lies in none of them.
   public var imageIndex: Int?
   /// Distance from the image's load address.
   public var imageOffset: ImageOffset?
 
+  /// - Parameter address: nil where it is not known.
   public init(
-    kind: FrameKind, trust: FrameTrust? = nil, address: Address, imageIndex: Int? = nil, imageOffset: ImageOffset? = nil
+    kind: FrameKind, trust: FrameTrust? = nil, address: Address?, imageIndex: Int? = nil,
+    imageOffset: ImageOffset? = nil
   ) {
     self.kind = kind
     self.trust = trust
-    self.address = address
+    self.address = address ?? Address(rawValue: 0)
+    hasAddress = address != nil
     self.imageIndex = imageIndex
     self.imageOffset = imageOffset
   }

@@ -37,7 +37,7 @@ enum Completion {
     switch command {
     case .help: .words(firstWords)
     case .store: .words(secondWords(of: command.rawValue))
-    case .addr, .storeList, .storeCollect: .anything
+    case .addr, .redact, .storeList, .storeCollect: .anything
     default: .files
     }
   }

@@ -23,8 +23,8 @@ extension Command {
   }
 
   var needsStore: Bool { [.storeAdd, .storeList, .storeCollect].contains(self) }
-  var takesOperands: Bool { self != .storeCollect }
-  var needsOperands: Bool { ![.addr, .storeList, .storeCollect].contains(self) }
+  var takesOperands: Bool { ![.redact, .storeCollect].contains(self) }
+  var needsOperands: Bool { ![.addr, .redact, .storeList, .storeCollect].contains(self) }
 
   /// The command that words begin with, and how many of them it takes: `store add` is one command.
   static func leading(_ words: [String]) -> (command: Command, count: Int)? {
@@ -81,6 +81,8 @@ extension Command {
     case .store, .storeAdd, .storeList, .storeCollect:
       ["0  all was done", "1  some of it could not be done", "2  nothing was done"]
     case .group, .groupMerge, .groupResolve: groupExitStatusLines
+    case .redact:
+      ["0  all was passed on", "1  standard input could not be read to its end", "2  nothing was passed on"]
     default:
       [
         "0  complete: every frame has its name, or can have none",

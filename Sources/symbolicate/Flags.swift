@@ -44,7 +44,7 @@ struct Flag: Sendable {
   private static let withAddr = both + [.addr]
   private static let everywhereWithAddr = everywhere + [.runs, .addr]
 
-  static let all: [Flag] = ofAddr + debugFileFlags + ofGroups + ofReports + ofGrouping
+  static let all: [Flag] = ofAddr + debugFileFlags + ofRedaction + ofGroups + ofReports + ofGrouping
 
   /// The flag that a command knows by a word or a letter; one of another command where it knows none.
   static func first(for command: Command, where isMeant: (Flag) -> Bool) -> Flag? {
@@ -164,7 +164,7 @@ struct Flag: Sendable {
       name: "output", short: "o", value: .path("FILE"),
       summary:
         "where results go (default: standard output); replaced when all is written, kept if nothing was produced",
-      commands: [.group, .groupMerge, .runs, .addr] + debugFileCommands
+      commands: [.group, .groupMerge, .runs, .addr, .redact] + debugFileCommands
     ) {
       $0.output = $1.path
       return !$1.bytes.isEmpty
@@ -248,19 +248,6 @@ struct Flag: Sendable {
       return true
     },
     Flag(
-      name: "redact", short: nil, value: .none,
-      summary: "take personal data out of what reports say, whoever wrote them (default)", commands: both
-    ) { options, _ in
-      options.redacts = true
-      return true
-    },
-    Flag(
-      name: "no-redact", short: nil, value: .none, summary: "leave what reports say as it is", commands: both
-    ) { options, _ in
-      options.redacts = false
-      return true
-    },
-    Flag(
       name: "limit", short: nil, value: .number("N"),
       summary: "at most N reports, the latest of all inputs; with 'group', at most N groups",
       commands: both
@@ -279,7 +266,7 @@ struct Flag: Sendable {
     },
     Flag(
       name: "quiet", short: "q", value: .none, summary: "no messages but errors that leave nothing to show",
-      commands: everywhereWithAddr
+      commands: everywhereWithAddr + [.redact]
     ) {
       options, _ in
       options.verbosity = .quiet

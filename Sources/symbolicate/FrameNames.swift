@@ -28,25 +28,74 @@ struct FrameNames {
 
   /// The lines to write for a line: itself, with a name if it is a frame without one, and before it one for each function
   /// that was inlined there.
+  ///
+  /// A log system that writes JSON may put a whole crash into one line, with `\n` between the crash's own: then each of
+  /// those gets its names, and what is one line stays one.
   func lines(for line: [UInt8]) -> [[UInt8]] {
-    guard !names.isEmpty, let place = Place(in: line) else { return [line] }
+    guard !names.isEmpty else { return [line] }
+    let feeds = Self.escapedLineFeeds(in: line)
+    guard feeds.isEmpty else { return [named(line, between: feeds)] }
+    guard let (place, chain) = frame(in: line) else { return [line] }
+    return chain.map { Array(line[..<place.start]) + text(of: $0, at: place, in: line) + Array(line[place.behind...]) }
+  }
+
+  private func frame(in line: [UInt8]) -> (Place, [SymbolicatedFrame])? {
+    guard let place = Place(in: line) else { return nil }
     let marked: FrameKind =
       Self.contains(line, "[ra]") ? .returnAddress : Self.contains(line, "[async]") ? .asyncResume : .programCounter
     // Formats without marks have one kind for each address.
     let kinds = [marked] + FrameKind.allCases.filter { $0 != marked }
-    guard let chain = kinds.lazy.compactMap({ names[Key(address: place.address, kind: $0)] }).first else {
-      return [line]
+    return kinds.lazy.compactMap { names[Key(address: place.address, kind: $0)] }.first.map { (place, $0) }
+  }
+
+  /// The address and the names behind it.
+  private func text(of frame: SymbolicatedFrame, at place: Place, in line: [UInt8]) -> [UInt8] {
+    var text = place.style.text(
+      of: frame, in: frame.captured.imageIndex.flatMap { images.indices.contains($0) ? images[$0] : nil })
+    if place.isInJSON { text = Self.escaped(text) }
+    // Its place in the log's own look: before the address.
+    let mark = frame.inlined && place.style == .swift ? "[inlined] " : ""
+    return Array(mark.utf8) + Array(line[place.start..<place.end]) + Array(text.utf8)
+  }
+
+  private func named(_ line: [UInt8], between feeds: [Int]) -> [UInt8] {
+    var result: [UInt8] = []
+    var start = 0
+    for end in feeds + [line.count] {
+      let part = Array(line[start..<end])
+      if let (place, chain) = frame(in: part) {
+        // Before the first line stands what the document begins with.
+        let quote = start == 0 ? part[..<place.start].lastIndex(of: UInt8(ascii: "\"")).map { $0 + 1 } ?? 0 : 0
+        for (index, frame) in chain.enumerated() {
+          result +=
+            index == 0 ? part[..<place.start] : [UInt8(ascii: "\\"), UInt8(ascii: "n")] + part[quote..<place.start]
+          result += text(of: frame, at: place, in: part)
+        }
+        result += part[place.behind...]
+      } else {
+        result += part
+      }
+      if end < line.count { result += line[end..<(end + 2)] }
+      start = min(end + 2, line.count)
     }
-    let isJSON = line.first { $0 > 0x20 } == UInt8(ascii: "{")
-    return chain.map { frame in
-      var text = place.style.text(
-        of: frame, in: frame.captured.imageIndex.flatMap { images.indices.contains($0) ? images[$0] : nil })
-      if isJSON { text = Self.escaped(text) }
-      // Its place in the log's own look: before the address.
-      let mark = frame.inlined && place.style == .swift ? "[inlined] " : ""
-      return Array(line[..<place.start]) + Array(mark.utf8) + Array(line[place.start..<place.end]) + Array(text.utf8)
-        + Array(line[place.behind...])
+    return result
+  }
+
+  /// Where `\n` stands for a line feed between two lines of a text in JSON. The one at the text's end separates nothing.
+  private static func escapedLineFeeds(in line: [UInt8]) -> [Int] {
+    var feeds: [Int] = []
+    var index = 0
+    while index + 1 < line.count {
+      guard line[index] == UInt8(ascii: "\\") else {
+        index += 1
+        continue
+      }
+      if line[index + 1] == UInt8(ascii: "n"), index + 2 < line.count, line[index + 2] != UInt8(ascii: "\"") {
+        feeds.append(index)
+      }
+      index += 2
     }
+    return feeds
   }
 
   private static func contains(_ line: [UInt8], _ text: String) -> Bool {
@@ -106,8 +155,11 @@ struct FrameNames {
     /// Where the line goes on behind the name.
     var behind: Int
     var style: Style
+    /// What follows the text belongs to JSON around it.
+    var isInJSON: Bool
 
     init?(in line: [UInt8]) {
+      isInJSON = line.first { $0 > 0x20 } == UInt8(ascii: "{")
       var index = 0
       while index + 2 < line.count {
         guard line[index] == UInt8(ascii: "0"), line[index + 1] == UInt8(ascii: "x") else {
@@ -147,6 +199,9 @@ struct FrameNames {
           continue
         }
         (behind, style) = (end, .swift)
+        if let next = rest.first(where: { $0 != 0x20 }), next == UInt8(ascii: "\"") || next == UInt8(ascii: "\\") {
+          isInJSON = true
+        }
         return
       }
       return nil

@@ -79,7 +79,7 @@ struct Options {
   var frames: Frames?
   var contextLines: Int?
   var sourceRoots: [FilePath] = []
-  var redacts = true
+  var redaction = RedactionOptions()
   var inlines = true
   var demangle = true
   var explain = false
@@ -105,7 +105,7 @@ enum Command: String, CaseIterable {
   case symbolicate, group
   case groupMerge = "group merge"
   case groupResolve = "group resolve"
-  case runs, addr, check, store
+  case runs, addr, redact, check, store
   case storeAdd = "store add"
   case storeList = "store list"
   case storeCollect = "store gc"
@@ -119,6 +119,7 @@ enum Command: String, CaseIterable {
     case .groupResolve: ["symbolicate group resolve --in RELEASE|--reopen STATE HASH..."]
     case .runs: ["symbolicate runs [OPTION]... SPOOL..."]
     case .addr: ["symbolicate addr [OPTION]... [-e FILE] [ADDRESS]..."]
+    case .redact: ["symbolicate redact [OPTION]... <FILE"]
     case .check: ["symbolicate check [OPTION]... FILE|DIR..."]
     case .store: ["symbolicate store add|list|gc [OPTION]..."]
     case .storeAdd: ["symbolicate store add --store DIR [OPTION]... FILE|DIR..."]
@@ -136,6 +137,7 @@ enum Command: String, CaseIterable {
     case .groupResolve: "note that a bug was mended, and in which release"
     case .runs: "say how the runs of a service ended, by release"
     case .addr: "name addresses of a file, as addr2line does"
+    case .redact: "take personal data and secrets out of a text"
     case .check: "say what debug files are good for"
     case .store: "keep debug files by build id"
     case .storeAdd: "add files to a symbol store"
@@ -169,6 +171,12 @@ enum Command: String, CaseIterable {
       file as well: IMAGE ADDRESS, a name with spaces in quotes or not, 'CODE ' before it allowed. An address is that of the
       file, not of a process, and is looked up as it is: of a return address subtract 1 first. Unknown is ??, and ??:0.
       Debug files are found as for reports.
+      """
+    case .redact:
+      """
+      Passes standard input on, line by line, without e-mail addresses, long numbers, queries of URLs, names of users' folders,
+      passwords, keys, tokens, numbers of cards, accounts and telephones, and addresses of machines. What is read as a
+      report goes through the same rules without this command. A line goes on as soon as it is read.
       """
     case .check, .store, .storeAdd, .storeList, .storeCollect: debugFileDiscussion
     case .help: "Without COMMAND: the overview."

@@ -39,7 +39,7 @@ final class ReportPipeline {
     let rules = options.grouping.rules
     hasher = StackHasher(leavesBuildOut: options.grouping.acrossBuilds, rules: rules.isEmpty ? nil : rules)
     symbolicator = options.symbolicator(files: options.executables)
-    redactor = options.redacts ? Redactor() : nil
+    redactor = options.redaction.isOn ? options.redactor : nil
     if let progress { symbolicator.whileWaiting = { progress.wait("reading debug files") } }
     let isGiven = !options.executables.isEmpty || !options.debugDirectories.isEmpty || options.sysroot != nil
     given = isGiven ? GivenFiles(symbolicator) : GivenFiles()
@@ -116,7 +116,7 @@ final class ReportPipeline {
     guard UnplacedImages.isNoted(in: report) else { return false }
     return report.threads.contains { thread in
       thread.frames.contains { frame in
-        frame.captured.map { $0.address.rawValue != 0 } ?? false && frame.symbolicated?.function == nil
+        frame.captured.map(\.hasAddress) ?? false && frame.symbolicated?.function == nil
       }
     }
   }

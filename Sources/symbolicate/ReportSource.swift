@@ -151,7 +151,12 @@ struct ReportSource {
     _ onError: (String, Int?, String) throws(Output.Failure) -> Void
   ) throws(Output.Failure) -> Bool {
     var coreFailure: InputError?
-    if let path = file.path {
+    var spooled: SpooledInput?
+    if file.path == nil, beginning.isEmpty {
+      do throws(InputError) { spooled = try SpooledInput.ofCore() } catch { coreFailure = error }
+    }
+    let path = file.path ?? spooled?.path
+    if coreFailure == nil, let path {
       switch cores.report(of: path) {
       case .report(let report):
         reportCount += 1
@@ -170,7 +175,7 @@ struct ReportSource {
     }
     do throws(InputError) {
       if let coreFailure { throw coreFailure }
-      try reader.read(file.path, requiresMark: file.isFound && !file.isNamedJSON, beginning: beginning) { event in
+      try reader.read(path, requiresMark: file.isFound && !file.isNamedJSON, beginning: beginning) { event in
         switch event {
         case .report(let report, let line):
           account.reports += 1

@@ -28,6 +28,7 @@ enum Tool {
       if let problem = problem(of: options) { return usage(problem) }
       // Before the inputs are read, which may take long.
       do throws(UsageError) {
+        try options.readRedactionRules()
         if options.command == .addr { try AddrCommand.check(options) } else { try checkInputs(options) }
       } catch {
         return usage(error.message)
@@ -61,6 +62,9 @@ enum Tool {
         status = try RunsCommand(options: options, diagnostics: diagnostics, output: output).run()
       case .addr:
         var command = AddrCommand(options: options, diagnostics: diagnostics, output: output)
+        status = try command.run()
+      case .redact:
+        var command = RedactCommand(options: options, diagnostics: diagnostics, output: output)
         status = try command.run()
       case .check:
         var command = CheckCommand(options: options, diagnostics: diagnostics, output: output)

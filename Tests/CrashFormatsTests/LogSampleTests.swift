@@ -110,6 +110,25 @@ struct LogSampleTests {
     #expect(image.virtualAddress(of: image.offset(of: frame.lookupAddress)) == 0x12538e)
   }
 
+  /// What a debugger's session lists places its frames; a frame that has only a name has no address.
+  @Test func debuggersListImages() throws {
+    for name in ["gdb-mappings.txt", "lldb-images.txt"] {
+      let report = try LogSamples.report(try LogSamples.text(name))
+      let api = try #require(report.images.first { $0.path == "/srv/api" })
+      #expect(api.address.rawValue == 0x5555_5555_4000)
+      let frame = try #require(report.crashedThread?.frames.first?.captured)
+      #expect(report.images[try #require(frame.imageIndex)] == api)
+      #expect(api.offset(of: frame.address).rawValue == 0x1129)
+    }
+    #expect(
+      try LogSamples.report(try LogSamples.text("lldb-images.txt")).images.first?.buildID?.description
+        == "a4b7e00e1409a2223c02df7c20e9291932ccdc25")
+    let arm = try LogSamples.report(try LogSamples.text("swift-aarch64-json.txt"))
+    let named = try #require(arm.crashedThread?.frames[2])
+    #expect(named.captured?.hasAddress == false && named.symbolicated?.function == "Store.load(id:)")
+    #expect(String(decoding: arm.json(), as: UTF8.self).contains(#""kind":"return_address","status""#))
+  }
+
   @Test func everyCutIsReadOrRefused() throws {
     for name in LogSamples.names {
       let bytes = try LogSamples.bytes(name)

@@ -78,7 +78,7 @@ struct WriterPropertyTests {
     var report = sampleReport()
     report.images = [Image(path: "app", buildID: BuildID("0102"), address: Address(rawValue: 0), size: 0)]
     report.signal = nil
-    let captured = CapturedFrame(kind: .programCounter, address: Address(rawValue: 0), imageIndex: 0)
+    let captured = CapturedFrame(kind: .programCounter, address: nil, imageIndex: 0)
     report.threads[0].frames = [
       .symbolicated(SymbolicatedFrame(captured: captured, status: .resolved, function: "work()", inApp: true)),
       .symbolicated(SymbolicatedFrame(captured: captured, status: .noSymbols)),

@@ -123,6 +123,7 @@ import Testing
     "pin: out of range", "secretary: bob", "a::token::b", "version 10.15.7.1 installed", "monkey: banana",
     "GB00AAAA1111 is no account", "Auth.handle(_:) at auth://x", "--token-limit 512", "mapping: x, spin: up",
     "keyboard=us", "--passphrase", "password=", "compass=12 bypass: none", "the pinned author: bob",
+    "Array<Token> index out of range", "docker run -p 8080:80 api", "Optional<Password>.none < 3",
     "0x7f12345678901234 and 58016be961233a45f516ebee42cd", "12-34-56-78", "::1 and a::b", "/homeless/x",
   ]
 

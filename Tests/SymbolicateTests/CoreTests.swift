@@ -97,6 +97,23 @@ struct CoreTests {
     #expect(!folder.names().contains { $0.hasPrefix("symbolicate-") })
   }
 
+  /// Standard input may be a pipe, which nobody can read here and there, or the file itself.
+  @Test(arguments: ["cat core | symbolicate -", "symbolicate - <core", "cat core.zst | symbolicate -"])
+  func standardInputMayBeACore(_ command: String) throws {
+    let packed = folder.path + "/core.zst"
+    let pack = try ChildProcess(["/usr/bin/env", "zstd", "-qf", core, "-o", packed]).run()
+    try #require(pack.status == .exited(0), "\(pack.errorText)")
+    let line = command.replacingOccurrences(of: "symbolicate -", with: "'\(SymbolicateTool.path)' --no-cache -f json -")
+      .replacingOccurrences(of: "core.zst", with: "'\(packed)'")
+      .replacingOccurrences(of: "cat core ", with: "cat '\(core)' ").replacingOccurrences(
+        of: "<core", with: "<'\(core)'")
+    let outcome = try ChildProcess(["/bin/sh", "-c", line], environment: ["TMPDIR": folder.path]).run()
+    let report = try #require(
+      try JSONSerialization.jsonObject(with: Data(outcome.output)) as? [String: Any], "\(outcome.errorText)")
+    #expect(functions(report) == functions(try json(core)))
+    #expect(!folder.names().contains { $0.hasPrefix("symbolicate-") })
+  }
+
   /// Without the program there are addresses and a sentence about it; with it, wherever it lies, all names.
   @Test func theProgramMayLieElsewhere() throws {
     let whole = try json(core)

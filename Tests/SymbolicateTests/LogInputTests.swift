@@ -127,6 +127,42 @@ struct LogInputTests {
     #expect(again.text.contains("\"function\":\"inner\""))
   }
 
+  /// A log system that writes JSON, with a document for each line of the crash, or one for all of it.
+  @Test(arguments: [false, true]) func filterNamesFramesInJSON(isOneDocument: Bool) throws {
+    let lines = swiftLog()
+    func document(_ text: String) throws -> String {
+      let object = ["level": "error", "message": text, "service": "api \"one\""]
+      return String(decoding: try JSONSerialization.data(withJSONObject: object), as: UTF8.self)
+    }
+    let documents = try isOneDocument ? [document(lines.joined(separator: "\n"))] : lines.map(document)
+    let log = (["{\"level\":\"info\",\"message\":\"before\"}"] + documents).joined(separator: "\n") + "\n"
+    let outcome = try SymbolicateTool.run("--filter", "-e", program.path, input: Array(log.utf8))
+    let texts = try outcome.text.split(separator: "\n").map { line in
+      let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: String]
+      return try #require(object?["message"])
+    }
+    if isOneDocument { #expect(texts.count == 2) }
+    let output = texts.flatMap { $0.components(separatedBy: "\n") }
+    #expect(output.first == "before")
+    #expect(output.count { $0.hasPrefix("0 ") && $0.contains(" inner in program at ") } == 1, "\(output)")
+    #expect(output.count { $0.hasPrefix("1 [ra] ") && $0.contains(" outer in program at ") } == 1, "\(output)")
+    let others = { (lines: [String]) in lines.filter { !$0.hasPrefix("0 ") && !$0.hasPrefix("1 ") } }
+    #expect(others(Array(output.dropFirst())) == others(lines))
+    let again = try SymbolicateTool.run("-f", "json", "-", input: outcome.output)
+    #expect(again.text.contains("\"function\":\"inner\""))
+  }
+
+  /// The runtime's own JSON is a document for programs and goes on as it is.
+  @Test func filterLeavesCrashLogsInJSON() throws {
+    let log = Array((LogInputTests.jsonLog + "\nbehind\n").utf8)
+    #expect(try SymbolicateTool.run("--filter", input: log).output == log)
+  }
+
+  private static let jsonLog =
+    #"{"timestamp":"2026-11-30T05:12:33.042000Z","kind":"crashReport","description":"Illegal instruction","#
+    + #""faultAddress":"0x0000000000001000","platform":"Linux","architecture":"x86_64","threads":[{"crashed":true,"#
+    + #""frames":[{"kind":"programCounter","address":"0x0000000000001000"}]}],"backtraceTime":0.01}"#
+
   /// A frame that says where its image begins has its name at once.
   @Test func filterNamesOffsetsAtOnce() throws {
     let offset = try #require(report.threads[0].frames.first?.captured?.imageOffset).rawValue

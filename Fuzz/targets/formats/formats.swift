@@ -4,56 +4,20 @@
 
 import CrashFormats
 import CrashModel
-import Glibc
 
-/// One file for all inputs, which lives in memory and has a name for as long as this process.
-private let file = memfd("formats")
-private let path = "/proc/self/fd/\(file)"
-
-/// For all inputs, as they are for all files of a run.
-nonisolated(unsafe) private let readers: (input: InputReader, again: ReportReader)? = {
-  guard let input = InputReader(), let again = ReportReader() else { return nil }
-  return (input, again)
-}()
+nonisolated(unsafe) private let input = InputInMemory()
 private let hasher = StackHasher()
 private let redactor = Redactor()
-
-private func memfd(_ name: String) -> CInt {
-  let descriptor = memfd_create(name, 0)
-  precondition(descriptor >= 0, "no file in memory")
-  return descriptor
-}
 
 @_cdecl("LLVMFuzzerTestOneInput")
 public func testOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   // Most inputs that the fuzzer makes are no JSON, and a line of text in front makes a log of every one.
   let isLog = count > 0 && start?[0] == UInt8(ascii: "\n")
-  ftruncate(file, 0)
-  var offset = 0
-  if isLog {
-    precondition(pwrite(file, "a log\n", 6, 0) == 6, "the file in memory is full")
-    offset = 6
-  }
-  precondition(pwrite(file, start, count, off_t(offset)) == count, "the file in memory is full")
-  guard let readers else { fatalError("no memory") }
-  var events = 0
-  do throws(InputError) {
-    try readers.input.read(path: path) { event in
-      events += 1
-      switch event {
-      case .report(let report, _): check(report, with: readers.again)
-      case .skipped(let why, _), .problem(let why, _): precondition(!why.isEmpty, "an event without a reason")
-      }
-      return true
-    }
-    precondition(events > 0, "silence")
-  } catch {
-    precondition(!error.description.isEmpty, "an error without a reason")
-  }
+  input.read(isLog ? "a log\n" : "", start, count, check)
   return 0
 }
 
-private func check(_ original: CrashReport, with reader: ReportReader) {
+private func check(_ original: CrashReport) {
   var report = original
   redactor.redact(&report)
   var twice = report
@@ -63,12 +27,5 @@ private func check(_ original: CrashReport, with reader: ReportReader) {
   precondition(analysis.hash.digits.utf8.count == 32, "no hash")
   precondition(report.threads.count <= 16_384 && report.images.count <= 16_384 + 16_384, "too much is kept")
   precondition(!TextReportWriter().text(of: report, symbols: []).isEmpty, "nothing to show")
-  let bytes = report.json()
-  do throws(ReportError) {
-    let second = try reader.report(from: bytes)
-    precondition(
-      second.json() == bytes, "another report when it is read again: \(String(decoding: bytes, as: UTF8.self))")
-  } catch {
-    fatalError("a report of ours is not read: \(error)")
-  }
+  input.checkThatItIsReadAgain(report)
 }

@@ -15,6 +15,7 @@
 
 #include "CCrashFormat_redact.h"
 #include "CCrashFormat_sha256.h"
+#include "CCrashFormat_suspicion.h"
 #include "CCrashFormat_uninstrumented.h"
 
 #ifdef __cplusplus

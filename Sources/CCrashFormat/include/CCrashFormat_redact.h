@@ -24,6 +24,10 @@ extern "C" {
 /// The text must be whole: of one that was cut, pass as much as `crash_redact_whole` says.
 size_t crash_redact_base(const char *text, size_t length, char *output, size_t capacity, int *truncated);
 
+/// The same, with `[email]` and `[number]` in place of `[redacted]`, for whoever wants to know what was there. `[redacted]`
+/// of an earlier redaction stays. Async-signal-safe.
+size_t crash_redact_base_kinds(const char *text, size_t length, char *output, size_t capacity);
+
 /// Whether `crash_redact_base` has to read the text with care: 0 where it is certain to change nothing. A few bytes a
 /// nanosecond. Async-signal-safe.
 int crash_redact_suspects(const char *text, size_t length);

@@ -199,7 +199,7 @@ struct ReportDraft {
       for index in report.threads[thread].frames.indices {
         let frame = report.threads[thread].frames[index]
         guard var captured = frame.captured, captured.imageIndex.map({ !report.images[$0].isPlaced }) ?? true,
-          captured.address.rawValue != 0, let found = map.index(of: captured.lookupAddress)
+          captured.hasAddress, let found = map.index(of: captured.lookupAddress)
         else { continue }
         captured.imageIndex = found
         report.threads[thread].frames[index] = frame.with(captured)

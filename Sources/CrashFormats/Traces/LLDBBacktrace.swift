@@ -15,6 +15,7 @@ struct LLDBBacktrace: TraceReader {
   private var nextIndex: UInt64 = 0
   /// Functions that were inlined into the next frame share its address.
   private var frames: [SymbolicatedFrame] = []
+  private var images = DebuggerImages()
 
   init?(beginning line: ArraySlice<UInt8>) {
     guard readThread(line.trimmed) || readFrame(line.trimmed, mustBeFirst: true) else { return nil }
@@ -29,7 +30,7 @@ struct LLDBBacktrace: TraceReader {
     {
       return .behind
     }
-    if readThread(text) || readFrame(text, mustBeFirst: false) { return .taken }
+    if readThread(text) || readFrame(text, mustBeFirst: false) || images.readListed(text) { return .taken }
     return .foreign
   }
 
@@ -129,6 +130,7 @@ struct LLDBBacktrace: TraceReader {
     endThread()
     guard draft.hasFrames else { return nil }
     draft.report.threads.removeAll { $0.frames.isEmpty }
+    images.place(in: &draft)
     return draft.finished(format: "lldb output")
   }
 }

@@ -117,7 +117,9 @@ struct SanitizerReport: TraceReader {
     var frame = parsed.frame
     if let module = parsed.module {
       // Without addresses the offset is all there is, and as good.
-      if parsed.address == nil { frame.captured.address = Address(rawValue: module.offset) }
+      if parsed.address == nil {
+        (frame.captured.address, frame.captured.hasAddress) = (Address(rawValue: module.offset), true)
+      }
       frame.captured.imageIndex = draft.image(
         path: module.path, address: frame.captured.address.rawValue, offset: module.offset, isVirtual: true,
         buildID: module.buildID)
@@ -130,7 +132,7 @@ struct SanitizerReport: TraceReader {
     if !draft.hasFrames, let place {
       // No stack, but the place.
       var frame = SymbolicatedFrame(
-        captured: CapturedFrame(kind: .programCounter, address: Address(rawValue: 0)), status: .noSymbols,
+        captured: CapturedFrame(kind: .programCounter, address: nil), status: .noSymbols,
         file: place.file,
         line: place.line, column: place.column, hasDebugInformation: true)
       frame.trust(as: .context)
@@ -177,7 +179,7 @@ struct SanitizerFrame {
     guard address != nil || !needsAddress else { return nil }
     // A call's address was moved into the call by the sanitizer.
     frame = SymbolicatedFrame(
-      captured: CapturedFrame(kind: .programCounter, address: Address(rawValue: address ?? 0)), status: .noSymbols)
+      captured: CapturedFrame(kind: .programCounter, address: address.map(Address.init(rawValue:))), status: .noSymbols)
     scanner.skipSpaces()
     let hasName = scanner.skip("in ") || address == nil
     var rest = scanner.rest.trimmed

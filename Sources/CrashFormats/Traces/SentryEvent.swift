@@ -141,14 +141,14 @@ struct SentryEvent {
         frame.inlined
         || frame.function != nil && previous?.captured.address == frame.captured.address && previous?.function != nil
       frame.captured.imageIndex = images[position].flatMap { draft.imageIndex(ofUnlisted: $0) }
-      draft.add(frame, hasAddress: frame.captured.address.rawValue != 0)
+      draft.add(frame, hasAddress: frame.captured.hasAddress)
     }
   }
 
   private static func frame(_ value: JSONValue) throws(ReportError) -> SymbolicatedFrame {
     let address = value.member("instruction_addr").flatMap(number)
     var frame = SymbolicatedFrame(
-      captured: CapturedFrame(kind: .returnAddress, address: Address(rawValue: address ?? 0)), status: .noSymbols)
+      captured: CapturedFrame(kind: .returnAddress, address: address.map(Address.init(rawValue:))), status: .noSymbols)
     frame.rawFunction = try? value.member("raw_function")?.string()
     frame.function = (try? value.member("function")?.string()).flatMap { $0 }
     if let function = frame.function {

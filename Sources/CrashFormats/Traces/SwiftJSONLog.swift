@@ -118,7 +118,7 @@ struct SwiftJSONLog {
     var address: UInt64?
     var count: UInt64?
     var named = SymbolicatedFrame(
-      captured: CapturedFrame(kind: .programCounter, address: Address(rawValue: 0)), status: .resolved)
+      captured: CapturedFrame(kind: .programCounter, address: nil), status: .resolved)
     var image: String?
     var description: String?
     try value.forEachMember { key, value throws(ReportError) in
@@ -154,14 +154,13 @@ struct SwiftJSONLog {
       draft.note(
         "frame kind \(Printable.quoted(String(kind.prefix(64)))) is not known; its address is looked up as it is")
     }
-    guard let address else { throw ReportError("missing", path: "address") }
-    named.captured.address = Address(rawValue: address)
+    if let address { (named.captured.address, named.captured.hasAddress) = (Address(rawValue: address), true) }
     if let raw = named.rawFunction {
       named.function = Demangler.simplified(raw) ?? raw
     } else if let description {
       named.function = SwiftTextFrame(symbol: Array(description.utf8)[...]).function
     }
     named.captured.imageIndex = image.flatMap { draft.imageIndex(ofUnlisted: $0) }
-    draft.add(named)
+    draft.add(named, hasAddress: named.captured.hasAddress)
   }
 }

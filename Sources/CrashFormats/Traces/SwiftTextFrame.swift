@@ -119,7 +119,7 @@ struct SwiftTextFrame {
 
   func frame(imageIndex: Int?) -> SymbolicatedFrame {
     let captured = CapturedFrame(
-      kind: kind, trust: kind == .asyncResume ? .async : nil, address: Address(rawValue: address ?? 0),
+      kind: kind, trust: kind == .asyncResume ? .async : nil, address: address.map(Address.init(rawValue:)),
       imageIndex: imageIndex)
     return SymbolicatedFrame(
       captured: captured, status: function == nil ? .noSymbols : .resolved, function: function, file: file,

@@ -196,10 +196,10 @@ struct SwiftTextLog: TraceReader {
   /// Inlined functions are of the frame behind them: of its address and kind.
   private mutating func flushInlined(into captured: CapturedFrame?) {
     for var frame in inlined {
-      let hasAddress = frame.captured.address.rawValue != 0
+      let hasAddress = frame.captured.hasAddress
       if let captured, frame.captured.address == captured.address || !hasAddress {
         frame.captured.kind = captured.kind
-        frame.captured.address = captured.address
+        (frame.captured.address, frame.captured.hasAddress) = (captured.address, captured.hasAddress)
       } else {
         // What it was inlined into was left out of the log.
         frame.inlined = false
@@ -234,7 +234,7 @@ struct SwiftTextLog: TraceReader {
           callee = nil
           continue
         }
-        let hasAddress = frame.captured.address.rawValue != 0
+        let hasAddress = frame.captured.hasAddress
         let isSame =
           hasAddress && callee?.captured.address == frame.captured.address && callee?.function != frame.function
         if isSame, var inlined = callee {

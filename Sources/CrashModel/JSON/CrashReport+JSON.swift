@@ -231,7 +231,7 @@ extension JSONWriter {
   private mutating func captured(_ frame: CapturedFrame) {
     member("kind", frame.kind.rawValue)
     member("trust", frame.trust?.rawValue)
-    address("address", frame.address)
+    if frame.hasAddress { address("address", frame.address) }
     member("image_index", frame.imageIndex)
     if let offset = frame.imageOffset {
       key("image_offset")

@@ -68,6 +68,13 @@ extension Span<UInt8> {
     return index
   }
 
+  /// The end of what an earlier redaction put at `index`; nil where none did.
+  func redactedEnd(at index: Int) -> Int? {
+    guard index < count, self[index] == UInt8(ascii: "[") else { return nil }
+    for token in Redactor.tokens where has(token, at: index) { return index + token.utf8CodeUnitCount }
+    return nil
+  }
+
   /// No letter, digit or `_` in front of `index`.
   func startsWord(_ index: Int) -> Bool {
     index == 0 || !(Byte.isAlphanumeric(self[index - 1]) || self[index - 1] == UInt8(ascii: "_"))

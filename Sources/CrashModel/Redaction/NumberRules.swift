@@ -91,9 +91,11 @@ enum NumberRules {
     }
   }
 
-  /// International telephone numbers: `+`, then 8 to 15 digits with the usual separators.
+  /// International telephone numbers: `+`, then 8 to 15 digits with the usual separators. Without `+` those of North
+  /// America, `(555) 010-9999` and `555-010-9999`: no other country's are told from any number.
   static func phones(_ text: Span<UInt8>) -> [Range<Int>] {
     scan(text) { text, start in
+      if let end = nationalPhone(text, start) { return end }
       guard text[start] == UInt8(ascii: "+"), start + 1 < text.count, Byte.isDigit(text[start + 1]),
         text.startsWord(start)
       else { return nil }
@@ -117,14 +119,38 @@ enum NumberRules {
     }
   }
 
+  private static func nationalPhone(_ text: Span<UInt8>, _ start: Int) -> Int? {
+    let isBracketed = text[start] == UInt8(ascii: "(")
+    guard isBracketed || Byte.isDigit(text[start]) else { return nil }
+    var index = start + (isBracketed ? 1 : 0)
+    // Hyphens throughout, or a bracket: `555 010 9999` may be anything.
+    for (part, digits) in [3, 3, 4].enumerated() {
+      guard text.count - index >= digits, !text.contains(in: index..<index + digits, where: { !Byte.isDigit($0) })
+      else {
+        return nil
+      }
+      index += digits
+      if part == 0, isBracketed {
+        guard index < text.count, text[index] == UInt8(ascii: ")") else { return nil }
+        index = text.has(") ", at: index) ? index + 2 : index + 1
+      } else if part < 2 {
+        guard index < text.count, text[index] == UInt8(ascii: "-") else { return nil }
+        index += 1
+      }
+    }
+    return (isBracketed || startsNumber(text, start)) && endsNumber(text, index) ? index : nil
+  }
+
   private static func isPhoneSeparator(_ byte: UInt8) -> Bool {
     byte == 32 || byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "(")
       || byte == UInt8(ascii: ")")
   }
 
-  /// Six pairs of hex digits with colons or hyphens.
+  /// Six pairs of hex digits with colons or hyphens, or three groups of four with dots and a letter among them.
   static func hardwareAddresses(_ text: Span<UInt8>) -> [Range<Int>] {
     scan(text) { text, start in
+      guard text.count - start >= 14 else { return nil }
+      if text[start + 4] == UInt8(ascii: "."), let end = dottedHardwareAddress(text, start) { return end }
       guard text.count - start >= 17 else { return nil }
       let separator = text[start + 2]
       guard separator == UInt8(ascii: ":") || separator == UInt8(ascii: "-"), Byte.isHex(text[start]),
@@ -136,6 +162,54 @@ enum NumberRules {
       }
       let end = start + 17
       return text.endsWord(end) && (end == text.count || text[end] != separator) ? end : nil
+    }
+  }
+
+  private static func dottedHardwareAddress(_ text: Span<UInt8>, _ start: Int) -> Int? {
+    guard text.startsWord(start), start == 0 || text[start - 1] != UInt8(ascii: ".") else { return nil }
+    var hasLetter = false
+    var hasDigit = false
+    for offset in 0..<14 {
+      let byte = text[start + offset]
+      guard offset % 5 == 4 ? byte == UInt8(ascii: ".") : Byte.isHex(byte) else { return nil }
+      hasLetter = hasLetter || Byte.isLetter(byte)
+      hasDigit = hasDigit || Byte.isDigit(byte)
+    }
+    let end = start + 14
+    return hasLetter && hasDigit && text.endsWord(end) && (end == text.count || text[end] != UInt8(ascii: "."))
+      ? end : nil
+  }
+
+  /// Runs of seven or more decimal digits of other scripts (full width, Arabic, Persian, Devanagari, Bengali).
+  static func otherDigits(_ text: Span<UInt8>) -> [Range<Int>] {
+    var found: [Range<Int>] = []
+    var index = 0
+    while index < text.count {
+      var end = index
+      var count = 0
+      while let next = otherDigit(text, end) {
+        end = next
+        count += 1
+      }
+      if count >= 7 { found.append(index..<end) }
+      index = max(end, index + 1)
+    }
+    return found
+  }
+
+  // Behind the digit that starts at `index`.
+  private static func otherDigit(_ text: Span<UInt8>, _ index: Int) -> Int? {
+    guard index + 1 < text.count, text[index] >= 0x80 else { return nil }
+    let second = text[index + 1]
+    switch text[index] {
+    case 0xd9: return 0xa0...0xa9 ~= second ? index + 2 : nil
+    case 0xdb: return 0xb0...0xb9 ~= second ? index + 2 : nil
+    case 0xe0:
+      guard second == 0xa5 || second == 0xa7, index + 2 < text.count else { return nil }
+      return 0xa6...0xaf ~= text[index + 2] ? index + 3 : nil
+    case 0xef:
+      return second == 0xbc && index + 2 < text.count && 0x90...0x99 ~= text[index + 2] ? index + 3 : nil
+    default: return nil
     }
   }
 
