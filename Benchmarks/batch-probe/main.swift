@@ -49,6 +49,7 @@ case "measure":
     writer.member("writing_megabytes_per_second", Int(try measurements.writing(rounds: 3)))
     writer.member("analysed_reports_per_second", Int(grouping.analysed))
     writer.member("grouped_reports_per_second", Int(grouping.known))
+    writer.member("shown_reports_per_second", Int(grouping.shown))
     writer.member("groups", grouping.groups)
     writer.endObject()
     writer.newline()

@@ -184,8 +184,10 @@ public struct GroupTable: Sendable {
       }
     }
     var joined: [GroupCell: CrashGroup] = [:]
-    for part in parts {
+    for var part in parts {
       guard let scope = scopes[part.scope] else { continue }
+      // Before anything is decided by counts: a report that was added twice must not.
+      part.removeRepeats()
       // Ends, as the quality grows with every step.
       var hash = part.hash
       while let next = better[GroupKey(hash, scope: scope)], next.isOnlyOne { hash = next.owner }
