@@ -1,12 +1,13 @@
 import CrashGrouping
 import CrashModel
+import TestSupport
 import Testing
 
 /// However reports are spread over tables and in whichever order these are joined: the same bytes.
 struct GroupUnionTests {
   @Test(arguments: [false, true], [1, 2, 3] as [UInt64])
   func anySharding(keepsMembers: Bool, seed: UInt64) {
-    var generator = SeededGenerator(state: seed)
+    var generator = SeededGenerator(seed: seed)
     let members = GroupMember.random(6_000, using: &generator)
     let whole = GroupTable(members, keepsMembers: keepsMembers)
     let (state, groups) = (whole.stateText, whole.groups())
@@ -30,7 +31,7 @@ struct GroupUnionTests {
   }
 
   @Test func emptyTableIsNeutral() {
-    var generator = SeededGenerator(state: 9)
+    var generator = SeededGenerator(seed: 9)
     let table = GroupTable(GroupMember.random(200, using: &generator), keepsMembers: true)
     var left = GroupTable()
     left.formUnion(table)
@@ -44,7 +45,7 @@ struct GroupUnionTests {
 
   /// With ids, a report that is in both tables counts once; without, it counts twice.
   @Test func repeatsAreKnownByTheirIDs() throws {
-    var generator = SeededGenerator(state: 4)
+    var generator = SeededGenerator(seed: 4)
     var members = GroupMember.random(300, using: &generator)
     for index in members.indices { members[index].reportID = "r\(index)" }
     let once = GroupTable(members, keepsMembers: true)
