@@ -97,7 +97,8 @@ struct ReportDecoder {
   /// What says nothing of which crash it was.
   private static func isOfNoCrash(_ key: JSONKey) -> Bool {
     switch key {
-    case "stack", "run_id", "operation", "task", "user_id", "tags", "breadcrumbs": true
+    // Not the tags: by one of them a program says itself which crashes belong together.
+    case "stack", "run_id", "operation", "task", "user_id", "breadcrumbs": true
     default: false
     }
   }

@@ -124,6 +124,10 @@ import Testing
     ("group \"\" module:x", "'group' needs a text in quotes first"),
     ("group \"x\"", "'group' needs something to look for"),
     ("app function:\"x", "a quote is not closed"), ("group \"x\" message:\"(\"", "'(' is no regular expression: "),
+    ("group \"x\" message:\"(a{1,200}){1,200}\"", "'(a{1,200}){1,200}' is no regular expression: more than 1000 "),
+    ("group \"x\" message:\"a{1,900}{1,900}\"", "'a{1,900}{1,900}' is no regular expression: more than 1000 "),
+    ("group \"x\" message:a{1,99999999999999999999}", "'a{1,99999999999999999999}' is no regular expression: "),
+    ("group \"x\" message:(a)\\1", "'(a)\\1' is no regular expression: back references are not taken"),
     ("merge 1234", "'merge' takes stack hashes, 32 hex digits each, and '1234' is none"),
     ("merge 0123456789abcdef0123456789abcdef", "'merge' needs two or more"), ("split", "'split' needs a stack hash"),
     ("ignore-site", "'ignore-site' needs something to look for"),
@@ -139,6 +143,9 @@ import Testing
     #expect(try blamed("runtime function:\(many)b") == Self.helper)
     var report = Self.report(message: String(repeating: "a", count: 100_000))
     #expect(try blamed("runtime function:* message:\"(a*)*b\"", report) == Self.helper)
+    let identifier = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    report.message = "order 0192a3b4-c5d6-7e8f-9a0b-1c2d3e4f5a6b"
+    #expect(try analyze("group \"x\" message:\(identifier)", report).group == "x")
     report.message = "\0\u{301}"
     #expect(try blamed("runtime function:* message:x", report) == Self.helper)
   }
