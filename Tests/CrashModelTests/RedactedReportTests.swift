@@ -33,7 +33,7 @@ import Testing
     report.crashedThreadIndex = 0
     report.signal = SignalInfo(
       number: 4, name: address("signal"), code: 1, codeName: address("code"), address: Address(rawValue: 0),
-      senderPID: 1)
+      senderPID: 1, senderUID: 1)
     report.ending = Ending(
       kind: .killed, exitStatus: 1, evidence: [address("evidence")], couldAlsoBe: [address("could also be")])
     report.hang = HangInfo(watch: address("watch"), silentMilliseconds: 5_000, samples: 5)
@@ -66,6 +66,7 @@ import Testing
               file: address("file"), line: 1, column: 1, declarationLine: 1, inApp: true))
         ])
     ]
+    report.threads[0].stayingFrames = 1
     report.task = TaskInfo(id: 1, name: address("task"), locals: [Tag(key: address("local"), value: address("value"))])
     report.images = [
       Image(path: address("path"), buildID: BuildID("aa"), address: Address(rawValue: 0), size: 1)

@@ -38,8 +38,14 @@ import Testing
     let thread = threads[try #require(report["thread"] as? Int)]
     let frames = try #require(thread["frames"] as? [[String: Any]])
     // Of the frames that every sample had, the first one of the application's.
-    let staying = frames.suffix(try #require(thread["staying_frames"] as? Int))
-    let blamed = staying.first { $0["in_app"] as? Bool == true }
+    var left = try #require(thread["staying_frames"] as? Int)
+    var first = frames.endIndex
+    while first > 0, left > 0 {
+      first -= 1
+      // Callers that await do not count.
+      if frames[first]["kind"] as? String != "async_resume" { left -= 1 }
+    }
+    let blamed = frames[first...].first { $0["in_app"] as? Bool == true }
     #expect((blamed?["function"] as? String)?.contains(hang.blame) == true, "\(frames.map { $0["function"] ?? "?" })")
     if hang.ends, hang.how != "pool" { #expect(outcome.text.contains("[hang_ended]"), "\(outcome.text)") }
   }
