@@ -16,8 +16,13 @@ extension Options {
 
   /// Reads what `--redact-rules` names.
   mutating func readRedactionRules() throws(UsageError) {
-    guard !redaction.ruleFiles.isEmpty else { return }
-    guard redaction.isOn else { throw UsageError(message: "--redact-rules has no effect with --no-redact") }
+    guard redaction.isOn else {
+      guard redaction.ruleFiles.isEmpty, redaction.marks == .uniform else {
+        let flag = redaction.ruleFiles.isEmpty ? "--redact-kinds" : "--redact-rules"
+        throw UsageError(message: "\(flag) has no effect with --no-redact")
+      }
+      return
+    }
     for file in redaction.ruleFiles {
       do throws(RedactionRules.Problem) {
         let more = try RedactionRules(parsing: try Self.text(of: file))

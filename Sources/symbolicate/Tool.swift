@@ -140,6 +140,9 @@ enum Tool {
       return "--filter reads standard input, and no files: '\(operand)'"
     }
     if options.format != .text { return "--filter writes the log that it reads, and takes no --format" }
+    if options.redaction.marks == .kinds || !options.redaction.ruleFiles.isEmpty {
+      return "--filter takes nothing out of a log; pipe it through 'symbolicate redact'"
+    }
     if let spelling = options.given.values.sorted().first { return "\(spelling) has no effect with --filter" }
     return options.limit == nil ? nil : "--limit has no effect with --filter"
   }

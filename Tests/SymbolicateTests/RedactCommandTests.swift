@@ -60,7 +60,9 @@ struct RedactCommandTests {
       (["redact", "--redact-rules", folder.path + "/none"], "none: cannot be read: No such file"),
       (["redact", "--redact-rules", binary], "is no UTF-8 text"), (["redact", "a.log"], "'redact' takes no files"),
       (["redact", "-f", "json"], "no option of 'redact'"),
-      (["--no-redact", "--redact-rules", bad, "-"], "no effect with --no-redact"),
+      (["--no-redact", "--redact-rules", bad, "-"], "--redact-rules has no effect with --no-redact"),
+      (["--redact-kinds", "--no-redact", "-"], "--redact-kinds has no effect with --no-redact"),
+      (["--filter", "--redact-rules", bad], "'symbolicate redact'"),
     ] {
       let outcome = try ChildProcess([SymbolicateTool.path] + arguments).run()
       #expect(outcome.status == .exited(64), "\(arguments)")
