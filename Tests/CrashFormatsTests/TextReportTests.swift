@@ -14,6 +14,7 @@ struct TextReportTests {
       Service:     orderd 1.4.0
       Environment: production
       Time:        2026-11-30T05:12:33.042Z
+      Run:         0192a3b4-0000-7e8f-9a0b-1c2d3e4f5a6b
       Host:        web-3
       Process:     4711 /usr/bin/orderd (started 2026-11-29T00:00:00.000Z)
       Operation:   POST /checkout

@@ -60,7 +60,7 @@ struct SectionTable {
     }
     // Every writer of this version lists all of these, used or not. A row whose type was damaged looks like that of a
     // section that is not known here, and what it held would be missed in silence.
-    for type in CRASH_SECTION_PROCESS.rawValue...CRASH_SECTION_OTHER_REGISTERS.rawValue where !listed.contains(type) {
+    for type in CRASH_SECTION_PROCESS.rawValue...CRASH_SECTION_RUN.rawValue where !listed.contains(type) {
       guard crashed || Self.isWrittenAtStart(type), let name = Self.name(type) else { continue }
       notes.append("The section \(name) is missing.")
     }
@@ -97,5 +97,7 @@ struct SectionTable {
       || type == CRASH_SECTION_RUN.rawValue
   }
 
-  private static func isWrittenAtStart(_ type: UInt32) -> Bool { type <= CRASH_SECTION_PATHS.rawValue }
+  private static func isWrittenAtStart(_ type: UInt32) -> Bool {
+    type <= CRASH_SECTION_PATHS.rawValue || type == CRASH_SECTION_RUN.rawValue
+  }
 }
