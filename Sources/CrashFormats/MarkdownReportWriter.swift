@@ -67,8 +67,9 @@ public struct MarkdownReportWriter: Sendable {
     let others = report.threads.indices.filter { $0 != report.crashedThreadIndex }
     if !others.isEmpty {
       let blocks = others.map { index in
-        TextReportWriter.title(of: report.threads[index], number: index, crashed: report.threads[index].crashed)
-          + ":\n\n" + stacks.stack(of: report.threads[index], in: report)
+        let thread = report.threads[index]
+        return TextReportWriter.title(of: thread, number: index, kind: thread.crashed ? report.kind : nil)
+          + ":\n\n" + stacks.stack(of: thread, in: report)
       }
       fold(
         report.crashedThread == nil ? "Threads (\(others.count))" : "Other threads (\(others.count))",

@@ -34,7 +34,7 @@ public struct TextReportWriter: Sendable {
     for (index, thread) in report.threads.enumerated() {
       let crashed = index == report.crashedThreadIndex || thread.crashed
       guard crashed || showsAllThreads || report.crashedThreadIndex == nil else { continue }
-      text += bold(Self.title(of: thread, number: index, crashed: crashed) + ":") + "\n"
+      text += bold(Self.title(of: thread, number: index, kind: crashed ? report.kind : nil) + ":") + "\n"
       text += Self.remark(on: thread) + "\n"
       text += stack(of: thread, in: report, source: source) + "\n"
       for frame in thread.frames { if let image = frame.captured?.imageIndex { used.insert(image) } }
@@ -169,11 +169,18 @@ public struct TextReportWriter: Sendable {
   // MARK: Threads
 
   /// `Thread 0 (4711) "orderd" crashed`
-  static func title(of thread: ThreadInfo, number: Int, crashed: Bool) -> String {
+  ///
+  /// - Parameter kind: the report's, for the thread that it is about.
+  static func title(of thread: ThreadInfo, number: Int, kind: ReportKind?) -> String {
     var title = "Thread \(number)"
     if let id = thread.id { title += " (\(id))" }
     if let name = thread.name, !name.isEmpty { title += " \(Printable.quoted(name))" }
-    return crashed ? title + " crashed" : title
+    switch kind {
+    case .crash, .termination: return title + " crashed"
+    case .hang: return title + " hung"
+    case .exception: return title + " captured the error"
+    case .snapshot, nil: return title
+    }
   }
 
   /// A line for a stack that is not whole; empty for one that is.

@@ -5,6 +5,6 @@ nonisolated(unsafe) private let input = InputInMemory()
 
 @_cdecl("LLVMFuzzerTestOneInput")
 public func testOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
-  input.read(start, count) { input.checkThatItIsReadAgain($0) }
+  input.read("", start, count) { input.checkThatItIsReadAgain($0) }
   return 0
 }

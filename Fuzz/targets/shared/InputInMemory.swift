@@ -21,7 +21,7 @@ struct InputInMemory {
   }
 
   /// Reads `first` and the input behind it as one file: an event or an error with a reason, never silence.
-  func read(_ first: StaticString = "", _ start: UnsafePointer<UInt8>?, _ count: Int, _ check: (CrashReport) -> Void) {
+  func read(_ first: StaticString, _ start: UnsafePointer<UInt8>?, _ count: Int, _ check: (CrashReport) -> Void) {
     ftruncate(descriptor, 0)
     let length = first.utf8CodeUnitCount
     precondition(pwrite(descriptor, first.utf8Start, length, 0) == length, "the file in memory is full")
