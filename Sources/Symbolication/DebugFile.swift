@@ -190,8 +190,21 @@ public final class DebugFile {
   /// The functions that the file's symbol table names.
   private(set) lazy var symbols: SymbolTable = {
     handle.willRead(.symbols)
+    hasAllSymbols = true
     return SymbolTable(of: self)
   }()
+
+  private var hasAllSymbols = false
+  private var partialReadings = 0
+
+  /// The same for some addresses (sorted, without repetitions) and no others: for one report that is most of the time that
+  /// a small program takes. Whoever asks again and again, or for many, gets all.
+  func symbols(around addresses: [UInt64]) -> SymbolTable {
+    guard !hasAllSymbols, addresses.count <= 256, partialReadings < 8 else { return symbols }
+    partialReadings += 1
+    handle.willRead(.symbols)
+    return SymbolTable(of: self, around: addresses)
+  }
 
   private static func checkArchitecture(_ header: GElf_Ehdr, path: String) throws(DebugFileError) {
     let (wordSize, byteOrder) = withUnsafeBytes(of: header.e_ident) {

@@ -8,25 +8,22 @@ extension FoundDebugFiles {
     let answers =
       debugInformation?.units?.answers(to: addresses, nearestLines: nearestLines)
       ?? Array(repeating: nil, count: addresses.count)
+    let lacking = addresses.indices.filter { answers[$0].map(\.wantsLinkageName) ?? true }.map { addresses[$0] }
+    let table = lacking.isEmpty ? nil : symbols?.symbols(around: lacking)
     return zip(addresses, answers).map { address, answer in
       if var answer {
-        if answer.wantsLinkageName { completeOutermost(&answer.functions, at: address) }
+        if answer.wantsLinkageName { Self.completeOutermost(&answer.functions, by: table?.name(of: address)) }
         return answer.functions
       }
-      return symbol(at: address).map { [SymbolicatedFunction(rawFunction: $0)] } ?? []
+      return table?.name(of: address).map { [SymbolicatedFunction(rawFunction: $0)] } ?? []
     }
-  }
-
-  private func symbol(at address: UInt64) -> String? {
-    symbols?.handle.willRead(.symbols)
-    return symbols?.symbols.name(of: address)
   }
 
   /// Takes the outermost function's name from the symbol table, where the debug information has none or only the
   /// unqualified one.
-  private func completeOutermost(_ functions: inout [SymbolicatedFunction], at address: UInt64) {
-    guard let last = functions.indices.last, let symbol = symbol(at: address) else { return }
-    functions[last].rawFunction = Self.completed(functions[last].rawFunction, by: symbol)
+  private static func completeOutermost(_ functions: inout [SymbolicatedFunction], by symbol: String?) {
+    guard let last = functions.indices.last, let symbol else { return }
+    functions[last].rawFunction = completed(functions[last].rawFunction, by: symbol)
   }
 
   /// The linker's name of a function whose debug information has none, or only the unqualified one.

@@ -27,7 +27,9 @@ struct SymbolTable {
   // The names lie in their memory.
   private let handles: [ELFHandle]
 
-  init(of file: DebugFile) {
+  /// - Parameter addresses: sorted, without repetitions; only `name(of:)` of these is to be asked. Nil for all. To sort
+  ///   all symbols takes longer than to look each of them up among some addresses.
+  init(of file: DebugFile, around addresses: [UInt64]? = nil) {
     code = file.code
     var sources: [(handle: ELFHandle, sections: ELFSections)] = [(file.handle, file.sections)]
     if !file.hasSymbolTable, let mini = file.miniDebugInformation, let sections = ELFSections(mini.elf) {
@@ -36,15 +38,55 @@ struct SymbolTable {
     handles = sources.map(\.handle)
     var names: [UnsafeRawBufferPointer] = []
     var symbols: [Symbol] = []
+    var nearest = addresses.map { NearestSymbols($0) }
     for source in sources {
       guard let table = Self.table(in: source.sections) else { continue }
-      symbols += Self.functions(
-        in: table.symbols, names: table.names, table: UInt8(clamping: names.count), code: file.code)
+      Self.forEachFunction(
+        in: table.symbols, names: table.names, table: UInt8(clamping: names.count), code: file.code
+      ) { symbol in
+        if nearest == nil { symbols.append(symbol) } else { nearest?.add(symbol) }
+      }
       names.append(table.names)
     }
     self.names = names
-    self.symbols = Self.sorted(symbols)
+    self.symbols = Self.sorted(nearest?.all ?? symbols)
   }
+
+  /// For each of some addresses, the symbols that `name(of:)` may look at.
+  private struct NearestSymbols {
+    private let addresses: [UInt64]
+    /// Those between an address and the one before it, highest first; one for each address of code.
+    private var before: [[Symbol]]
+
+    init(_ addresses: [UInt64]) {
+      self.addresses = addresses
+      before = Array(repeating: [], count: addresses.count)
+    }
+
+    mutating func add(_ symbol: Symbol) {
+      let index = addresses.partitioningIndex { $0 >= symbol.address }
+      guard index < addresses.count else { return }
+      let place = before[index].firstIndex { $0.address <= symbol.address } ?? before[index].count
+      if place < before[index].count, before[index][place].address == symbol.address {
+        if SymbolTable.isBefore(symbol, before[index][place]) { before[index][place] = symbol }
+        return
+      }
+      guard place < SymbolTable.stepLimit else { return }
+      if before[index].count == SymbolTable.stepLimit { before[index].removeLast() }
+      before[index].insert(symbol, at: place)
+    }
+
+    var all: [Symbol] { before.flatMap { $0 } }
+  }
+
+  /// Stable by the place in the table, so that the choice among aliases is the same in every run.
+  private static func isBefore(_ left: Symbol, _ right: Symbol) -> Bool {
+    (left.address, left.rank, left.table, left.name) < (right.address, right.rank, right.table, right.name)
+  }
+
+  /// Symbols with sizes may nest (a local entry point within a function), so one step back is not always enough; eight are
+  /// more than any nesting seen.
+  private static let stepLimit = 8
 
   private static func table(
     in sections: ELFSections
@@ -59,10 +101,10 @@ struct SymbolTable {
     return (UnsafeRawBufferPointer(start: buffer, count: data.pointee.d_size), strings.bytes)
   }
 
-  private static func functions(
-    in bytes: UnsafeRawBufferPointer, names: UnsafeRawBufferPointer, table: UInt8, code: CodeRanges
-  ) -> [Symbol] {
-    var symbols: [Symbol] = []
+  private static func forEachFunction(
+    in bytes: UnsafeRawBufferPointer, names: UnsafeRawBufferPointer, table: UInt8, code: CodeRanges,
+    _ body: (Symbol) -> Void
+  ) {
     let stride = MemoryLayout<Elf64_Sym>.size
     for index in 0..<bytes.count / stride {
       let symbol = bytes.loadUnaligned(fromByteOffset: index &* stride, as: Elf64_Sym.self)
@@ -72,19 +114,17 @@ struct SymbolTable {
       else { continue }
       if type == STT_NOTYPE, isMarker(names, at: Int(symbol.st_name)) { continue }
       let isLocal = Int32(symbol.st_info >> 4) == STB_LOCAL
-      symbols.append(
+      body(
         Symbol(
           address: symbol.st_value, size: symbol.st_size, name: symbol.st_name,
           rank: (type == STT_NOTYPE ? 4 : 0) | (isLocal ? 2 : 0) | (symbol.st_size == 0 ? 1 : 0), table: table))
     }
-    return symbols
   }
 
   /// One symbol for each address.
   private static func sorted(_ symbols: [Symbol]) -> [Symbol] {
     var symbols = symbols
-    // Stable by the place in the table, so that the choice among aliases is the same in every run.
-    symbols.sort { ($0.address, $0.rank, $0.table, $0.name) < ($1.address, $1.rank, $1.table, $1.name) }
+    symbols.sort(by: isBefore)
     var kept = 0
     for symbol in symbols where kept == 0 || symbols[kept - 1].address != symbol.address {
       symbols[kept] = symbol
@@ -119,9 +159,7 @@ struct SymbolTable {
   /// The linker's name of the function that `address` lies in; nil where no symbol covers it.
   func name(of address: UInt64) -> String? {
     var index = symbols.partitioningIndex { $0.address > address }
-    // Symbols with sizes may nest (a local entry point within a function), so one step back is not always enough; eight
-    // are more than any nesting seen.
-    for step in 0..<8 where index > 0 {
+    for step in 0..<Self.stepLimit where index > 0 {
       index -= 1
       let symbol = symbols[index]
       let offset = address &- symbol.address

@@ -69,14 +69,15 @@ final class MessageChannel {
     _ size: Int, _ interval: Int, _ whileWaiting: (() -> Void)?, _ isWorthWaiting: () -> Bool
   ) throws(Failure) -> [UInt8] {
     var bytes: [UInt8] = []
-    while bytes.count < size {
+    var received = 0
+    while received < size {
       if interval > 0 { try wait(interval, whileWaiting, isWorthWaiting) }
-      let start = bytes.count
-      let wanted = min(size - start, Self.chunkSize)
-      bytes += repeatElement(0, count: wanted)
-      let count = bytes.withUnsafeMutableBytes { recv(descriptor, $0.baseAddress?.advanced(by: start), wanted, 0) }
-      bytes.removeLast(wanted - max(count, 0))
+      // A socket hands out less than a chunk at a time; the rest of it is there for the next time.
+      if received == bytes.count { bytes += repeatElement(0, count: min(size - received, Self.chunkSize)) }
+      let room = bytes.count - received
+      let count = bytes.withUnsafeMutableBytes { recv(descriptor, $0.baseAddress?.advanced(by: received), room, 0) }
       if count == 0 || count < 0 && errno != EINTR { throw .closed }
+      received += max(count, 0)
     }
     return bytes
   }
