@@ -282,6 +282,9 @@ struct ReportDecoder {
   private mutating func frame(_ value: JSONValue) throws(ReportError) -> Frame {
     var captured = CapturedFrame(kind: .programCounter, address: nil)
     var names = SymbolicatedFrame(captured: captured, status: .noSymbols)
+    var function: String?
+    var rawFunction: String?
+    var file: String?
     var kind: UnsafeRawBufferPointer?
     var count: UInt64?
     var statusText: UnsafeRawBufferPointer?
@@ -297,9 +300,9 @@ struct ReportDecoder {
       case "image_index": captured.imageIndex = try value.integer(0...Int(Int32.max))
       case "image_offset": captured.imageOffset = ImageOffset(rawValue: try value.hex())
       case "status": statusText = try value.bytes()
-      case "function": names.function = try value.string()
-      case "raw_function": names.rawFunction = try value.string()
-      case "file": names.file = try value.string()
+      case "function": function = try value.string()
+      case "raw_function": rawFunction = try value.string()
+      case "file": file = try value.string()
       case "line": names.line = try value.integer(0...Int(Int32.max))
       case "column": names.column = try value.integer(0...Int(Int32.max))
       case "declaration_line": names.declarationLine = try value.integer(0...Int(Int32.max))
@@ -325,10 +328,11 @@ struct ReportDecoder {
     if let status = Self.frameStatuses[statusText] {
       names.status = status
     } else {
-      names.status = names.function == nil ? .noSymbols : .resolved
+      names.status = function == nil ? .noSymbols : .resolved
       decoder.note("frame status \(Self.quoted(statusText)) is not known")
     }
     names.captured = captured
+    names.names = .of(function: function, rawFunction: rawFunction, file: file)
     return .symbolicated(names)
   }
 

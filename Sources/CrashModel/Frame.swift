@@ -86,12 +86,8 @@ public enum FrameStatus: String, Hashable, Sendable, CaseIterable {
 public struct SymbolicatedFrame: Hashable, Sendable {
   public var captured: CapturedFrame
   public var status: FrameStatus
-  /// The function as people write it: demangled and simplified.
-  public var function: String?
-  /// The function as the linker knows it.
-  public var rawFunction: String?
-  /// Path as the compiler recorded it. It need not exist here, nor be of this machine.
-  public var file: String?
+  /// Function and file, shared with other frames of the same.
+  package var names: FrameNames
   /// 1-based; 0 for code that the compiler made up, which has no line.
   public var line: Int?
   /// 1-based; 0 where unknown.
@@ -112,11 +108,21 @@ public struct SymbolicatedFrame: Hashable, Sendable {
     file: String? = nil, line: Int? = nil, column: Int? = nil, declarationLine: Int? = nil, approximate: Bool = false,
     inlined: Bool = false, inApp: Bool? = nil, hasDebugInformation: Bool = false
   ) {
+    self.init(
+      captured: captured, status: status,
+      names: FrameNames.of(function: function, rawFunction: rawFunction, file: file), line: line, column: column,
+      declarationLine: declarationLine, approximate: approximate, inlined: inlined, inApp: inApp,
+      hasDebugInformation: hasDebugInformation)
+  }
+
+  package init(
+    captured: CapturedFrame, status: FrameStatus, names: FrameNames, line: Int? = nil, column: Int? = nil,
+    declarationLine: Int? = nil, approximate: Bool = false, inlined: Bool = false, inApp: Bool? = nil,
+    hasDebugInformation: Bool = false
+  ) {
     self.captured = captured
     self.status = status
-    self.function = function
-    self.rawFunction = rawFunction
-    self.file = file
+    self.names = names
     self.line = line
     self.column = column
     self.declarationLine = declarationLine
@@ -124,6 +130,24 @@ public struct SymbolicatedFrame: Hashable, Sendable {
     self.inlined = inlined
     self.inApp = inApp
     self.hasDebugInformation = hasDebugInformation
+  }
+
+  /// The function as people write it: demangled and simplified.
+  public var function: String? {
+    get { names.function }
+    set { names = .of(function: newValue, rawFunction: names.rawFunction, file: names.file) }
+  }
+
+  /// The function as the linker knows it.
+  public var rawFunction: String? {
+    get { names.rawFunction }
+    set { names = .of(function: names.function, rawFunction: newValue, file: names.file) }
+  }
+
+  /// Path as the compiler recorded it. It need not exist here, nor be of this machine.
+  public var file: String? {
+    get { names.file }
+    set { names = .of(function: names.function, rawFunction: names.rawFunction, file: newValue) }
   }
 }
 

@@ -1,12 +1,9 @@
+package import CrashModel
+
 /// What the debug information or a symbol table knows of one function at one address.
 public struct SymbolicatedFunction: Hashable, Sendable {
-  /// The function as people write it: demangled and simplified. Nil where only file and line are known.
-  public var function: String?
-  /// The function as the linker knows it.
-  public var rawFunction: String?
-  /// Path as the compiler recorded it, joined with the directory of the compilation; `<compiler-generated>` and the like
-  /// stay as they are.
-  public var file: String?
+  /// Function and file, shared with other answers of the same.
+  package var names: FrameNames
   /// 1-based; 0 for code that the compiler made up.
   public var line: Int?
   /// 1-based; 0 where unknown.
@@ -24,15 +21,42 @@ public struct SymbolicatedFunction: Hashable, Sendable {
     function: String? = nil, rawFunction: String? = nil, file: String? = nil, line: Int? = nil, column: Int? = nil,
     declarationLine: Int? = nil, approximate: Bool = false, inlined: Bool = false, hasDebugInformation: Bool = false
   ) {
-    self.function = function
-    self.rawFunction = rawFunction
-    self.file = file
+    self.init(
+      names: FrameNames.of(function: function, rawFunction: rawFunction, file: file), line: line, column: column,
+      declarationLine: declarationLine, approximate: approximate, inlined: inlined,
+      hasDebugInformation: hasDebugInformation)
+  }
+
+  package init(
+    names: FrameNames, line: Int?, column: Int?, declarationLine: Int?, approximate: Bool, inlined: Bool,
+    hasDebugInformation: Bool
+  ) {
+    self.names = names
     self.line = line
     self.column = column
     self.declarationLine = declarationLine
     self.approximate = approximate
     self.inlined = inlined
     self.hasDebugInformation = hasDebugInformation
+  }
+
+  /// The function as people write it: demangled and simplified. Nil where only file and line are known.
+  public var function: String? {
+    get { names.function }
+    set { names = .of(function: newValue, rawFunction: names.rawFunction, file: names.file) }
+  }
+
+  /// The function as the linker knows it.
+  public var rawFunction: String? {
+    get { names.rawFunction }
+    set { names = .of(function: names.function, rawFunction: newValue, file: names.file) }
+  }
+
+  /// Path as the compiler recorded it, joined with the directory of the compilation; `<compiler-generated>` and the like
+  /// stay as they are.
+  public var file: String? {
+    get { names.file }
+    set { names = .of(function: names.function, rawFunction: names.rawFunction, file: newValue) }
   }
 }
 

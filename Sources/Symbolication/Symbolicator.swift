@@ -96,49 +96,64 @@ public final class Symbolicator {
     var report = report
     let stacks = report.threads.map { PhysicalFrame.stack(of: $0.frames) }
     // All addresses of an image are resolved at once: each unit is read once for all of them.
-    var addresses: [Int: [UInt64]] = [:]
+    var asked = AskedOffsets(imageCount: report.images.count)
     var map: ImageMap?
     let places = stacks.map { stack in
       stack.map { frame -> Place? in
         guard let captured = frame.captured, let place = Place(captured, in: report.images, map: &map) else {
           return nil
         }
-        addresses[place.imageIndex, default: []].append(place.offset.rawValue)
+        asked.add(place)
         return place
       }
     }
-    var resolved: [Int: ResolvedOffsets] = [:]
+    asked.sort()
+    var answers: [[(offset: UInt64, answer: ResolvedAddress)]] = []
     var summaries: [ImageSummary] = []
-    for (index, offsets) in addresses.sorted(by: { $0.key < $1.key }) {
+    // Of a frame of the image that gets no name.
+    var lacking: [FrameStatus] = []
+    for (index, offsets) in asked.images {
       let image = report.images[index]
       let symbols = self.symbols(for: image)
-      let answers = resolve(offsets, of: image, with: symbols)
+      answers.append(resolve(offsets, of: image, with: symbols))
       // Not before: what a file is worth, its reading shows.
       let findings = symbols.findings
-      resolved[index] = ResolvedOffsets(status: findings.status, answers: answers)
+      if case .buildIDMismatch = findings.status {
+        lacking.append(.buildIDMismatch)
+      } else {
+        lacking.append(.noSymbols)
+      }
       summaries.append(
         ImageSummary(
           imageIndex: index, path: image.path, buildID: image.buildID, status: findings.status, file: findings.file,
           isUnverified: findings.isUnverified, frameCount: offsets.count, namelessFrameCount: 0,
           refusals: findings.refusals, companionProblems: symbols.companionProblems))
     }
-    var nameless: [Int: Int] = [:]
     var failures: [SymbolicatedReport.RuntimeFailure] = []
     for (threadIndex, stack) in stacks.enumerated() {
       var frames: [Frame] = []
       frames.reserveCapacity(stack.count * 4)
       for (frame, place) in zip(stack, places[threadIndex]) {
-        let image = place.flatMap { resolved[$0.imageIndex] }
-        let answer = place.flatMap { image?[$0.offset.rawValue] }
-        if let text = answer?.runtimeFailure {
-          failures.append(.init(threadIndex: threadIndex, frameIndex: frames.count, text: text))
+        guard let place else {
+          frame.append(to: &frames, namedBy: [], at: nil, lacking: .noImage)
+          continue
         }
-        frame.append(to: &frames, namedBy: answer?.functions ?? [], at: place, imageStatus: image?.status)
-        if let place, !(frames.last?.hasFunction ?? false) { nameless[place.imageIndex, default: 0] += 1 }
+        let number = asked.number(ofImage: place.imageIndex)
+        let offset = place.offset.rawValue
+        let position = answers[number].partitioningIndex { $0.offset >= offset }
+        if position < answers[number].count, answers[number][position].offset == offset {
+          if let text = answers[number][position].answer.runtimeFailure {
+            failures.append(.init(threadIndex: threadIndex, frameIndex: frames.count, text: text))
+          }
+          frame.append(
+            to: &frames, namedBy: answers[number][position].answer.functions, at: place, lacking: lacking[number])
+        } else {
+          frame.append(to: &frames, namedBy: [], at: place, lacking: lacking[number])
+        }
+        if !(frames.last?.hasFunction ?? false) { summaries[number].namelessFrameCount += 1 }
       }
       report.threads[threadIndex].frames = frames
     }
-    for index in summaries.indices { summaries[index].namelessFrameCount = nameless[summaries[index].imageIndex] ?? 0 }
     return SymbolicatedReport(report: report, runtimeFailures: failures, images: summaries)
   }
 
@@ -200,16 +215,29 @@ public final class Symbolicator {
   }
 }
 
-/// The answers for one image of a report.
-private struct ResolvedOffsets {
-  var status: ImageSummary.Status
-  /// By offset, ascending.
-  var answers: [(offset: UInt64, answer: ResolvedAddress)]
+/// The offsets that a report asks for, by image.
+private struct AskedOffsets {
+  /// Of images with frames; by image after `sort`.
+  private(set) var images: [(imageIndex: Int, offsets: [UInt64])] = []
+  /// For each image of the report its place in `images`; negative where it has no frame.
+  private var numbers: [Int32]
 
-  subscript(offset: UInt64) -> ResolvedAddress? {
-    let index = answers.partitioningIndex { $0.offset >= offset }
-    return index < answers.count && answers[index].offset == offset ? answers[index].answer : nil
+  init(imageCount: Int) { numbers = Array(repeating: -1, count: imageCount) }
+
+  mutating func add(_ place: Place) {
+    if numbers[place.imageIndex] < 0 {
+      numbers[place.imageIndex] = Int32(truncatingIfNeeded: images.count)
+      images.append((place.imageIndex, []))
+    }
+    images[Int(numbers[place.imageIndex])].offsets.append(place.offset.rawValue)
   }
+
+  mutating func sort() {
+    images.sort { $0.imageIndex < $1.imageIndex }
+    for (number, image) in images.enumerated() { numbers[image.imageIndex] = Int32(truncatingIfNeeded: number) }
+  }
+
+  func number(ofImage index: Int) -> Int { Int(numbers[index]) }
 }
 
 /// Where the code that a frame stands for lies: the image, and the distance of the address to look up.
@@ -264,9 +292,10 @@ struct PhysicalFrame {
   private var hasNames: Bool { frames.contains { $0.hasFunction } }
 
   /// Appends the frame as the functions name it; as it was, where there are none and the frame had names.
+  ///
+  /// - Parameter status: of a frame without any.
   func append(
-    to result: inout [Frame], namedBy functions: [SymbolicatedFunction], at place: Place?,
-    imageStatus: ImageSummary.Status?
+    to result: inout [Frame], namedBy functions: [SymbolicatedFunction], at place: Place?, lacking status: FrameStatus
   ) {
     guard var captured, !functions.isEmpty || !hasNames else {
       result.append(contentsOf: frames)
@@ -274,12 +303,6 @@ struct PhysicalFrame {
     }
     if captured.imageIndex == nil, let place { captured.imageIndex = place.imageIndex }
     if functions.isEmpty {
-      let status: FrameStatus =
-        switch imageStatus {
-        case nil: .noImage
-        case .buildIDMismatch: .buildIDMismatch
-        default: .noSymbols
-        }
       result.append(.symbolicated(SymbolicatedFrame(captured: captured, status: status)))
       return
     }
@@ -288,10 +311,9 @@ struct PhysicalFrame {
       result.append(
         .symbolicated(
           SymbolicatedFrame(
-            captured: captured, status: .resolved, function: function.function, rawFunction: function.rawFunction,
-            file: function.file, line: function.line, column: function.column,
-            declarationLine: function.declarationLine, approximate: function.approximate, inlined: function.inlined,
-            inApp: inApp, hasDebugInformation: function.hasDebugInformation)))
+            captured: captured, status: .resolved, names: function.names, line: function.line,
+            column: function.column, declarationLine: function.declarationLine, approximate: function.approximate,
+            inlined: function.inlined, inApp: inApp, hasDebugInformation: function.hasDebugInformation)))
     }
   }
 }

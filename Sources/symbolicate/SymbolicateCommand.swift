@@ -127,8 +127,9 @@ struct Totals {
     reports += 1
     if processed.isIncomplete { incomplete += 1 }
     for thread in processed.report.threads {
-      for frame in thread.frames {
-        switch frame {
+      // By index: an iterator hands out copies.
+      for index in thread.frames.indices {
+        switch thread.frames[index] {
         case .captured:
           frames += 1
           unresolvedFrames += 1

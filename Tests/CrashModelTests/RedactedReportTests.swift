@@ -13,8 +13,8 @@ import Testing
     // The system's.
     "process.system",
     // By these the debug files are found and the bug is told.
-    "images.path", "threads.frames.symbolicated.function", "threads.frames.symbolicated.rawFunction",
-    "threads.frames.symbolicated.file",
+    "images.path", "threads.frames.symbolicated.names.function", "threads.frames.symbolicated.names.rawFunction",
+    "threads.frames.symbolicated.names.file",
   ]
 
   static let host = "example.com"

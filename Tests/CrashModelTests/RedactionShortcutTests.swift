@@ -30,6 +30,25 @@ import Testing
     }
   }
 
+  /// Words that are too short for any rule are not looked at.
+  @Test func shortWords() {
+    var generator = SeededGenerator(seed: 7)
+    let characters = Array("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    for _ in 0..<20_000 {
+      let text = String(
+        (0..<Int.random(in: 0...8, using: &generator)).map { _ in
+          // Digits as often as letters: rows of them are what is taken out.
+          characters[
+            Bool.random(using: &generator)
+              ? Int.random(in: 0..<10, using: &generator)
+              : Int.random(in: 10..<62, using: &generator)]
+        })
+      let expected = Self.thorough.redact(text)
+      let found = Redactor().redact(text)
+      if found != expected { Issue.record("\(text.debugDescription): \(found) instead of \(expected)") }
+    }
+  }
+
   @Test func randomTexts() {
     var generator = SeededGenerator(seed: 20_261_130)
     for _ in 0..<8_000 {

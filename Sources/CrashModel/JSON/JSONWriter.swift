@@ -234,18 +234,23 @@ public struct JSONWriter: Sendable {
   }
 
   private mutating func quote(_ text: String) {
-    var text = text
-    text.withUTF8 { bytes in
-      let place = next(bytes.count &+ 2)
-      place[0] = UInt8(ascii: "\"")
-      count &+= 1
-      if PlainText.copy(bytes, to: place + 1) {
-        place[bytes.count &+ 1] = UInt8(ascii: "\"")
-        count &+= bytes.count &+ 1
-      } else {
-        escape(bytes)
-        append(UInt8(ascii: "\""))
-      }
+    // In the text's own memory: `withUTF8` wants a copy that may change, which is two counts of references for each string.
+    let isWritten: Void? = text.utf8.withContiguousStorageIfAvailable { quote($0) }
+    if isWritten != nil { return }
+    var copy = text
+    copy.withUTF8 { quote($0) }
+  }
+
+  private mutating func quote(_ bytes: UnsafeBufferPointer<UInt8>) {
+    let place = next(bytes.count &+ 2)
+    place[0] = UInt8(ascii: "\"")
+    count &+= 1
+    if PlainText.copy(bytes, to: place + 1) {
+      place[bytes.count &+ 1] = UInt8(ascii: "\"")
+      count &+= bytes.count &+ 1
+    } else {
+      escape(bytes)
+      append(UInt8(ascii: "\""))
     }
   }
 

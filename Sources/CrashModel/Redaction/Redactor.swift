@@ -82,6 +82,7 @@ public struct Redactor: Sendable {
   private func isClean(_ text: Span<UInt8>) -> Bool {
     guard additionalRules.isEmpty else { return false }
     for rule in rules where !rule.pattern.find(in: text).isEmpty { return false }
+    if Self.isShortWord(text) { return true }
     let traits = TextTraits(text)
     if traits.isClean { return true }
     for rule in BuiltInRule.specific where traits.suspect(rule) {
@@ -92,6 +93,14 @@ public struct Redactor: Sendable {
     }
     guard traits.wantsBaseRules else { return true }
     return text.withUnsafeBytes { crash_redact_suspects($0.baseAddress, $0.count) == 0 }
+  }
+
+  /// Less than seven letters and digits and nothing else: the names of registers, categories. The shortest thing that a rule
+  /// of ours takes out and that has no other characters is a number of seven digits.
+  private static func isShortWord(_ text: Span<UInt8>) -> Bool {
+    guard text.count < 7 else { return false }
+    for index in text.indices where !Byte.isAlphanumeric(text[index]) { return false }
+    return true
   }
 
   private func redactOnce(_ bytes: inout [UInt8], withOwnRules: Bool) -> Bool {

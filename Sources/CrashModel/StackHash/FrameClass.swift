@@ -101,16 +101,23 @@ struct FrameClassifier {
 
   /// - Parameter isFolded: the caller is inlined without a line.
   func classify(_ frame: SymbolicatedFrame, isFolded: Bool = false) -> FrameClass {
-    guard let raw = frame.rawFunction ?? frame.function, !raw.isEmpty else {
-      return classifyNameless(frame)
+    let facts = names.facts(of: frame.names)
+    switch facts.text {
+    case .none: return classifyNameless(frame)
+    case .failedCheck: return FrameClass(kind: .trap, name: nil, rule: .failedCheck)
+    case .swift(let parts): return classifySwift(frame, parts, facts.path, isFolded: isFolded)
+    case .other(let parts): return classifyC(frame, parts, facts.path)
     }
-    let function = frame.function ?? Demangler.simplified(raw) ?? raw
-    if raw.hasPrefix(runtimeFailurePrefix) || function.hasPrefix(runtimeFailurePrefix) {
-      return FrameClass(kind: .trap, name: nil, rule: .failedCheck)
-    }
-    return SwiftName.isSwift(raw)
-      ? classifySwift(frame, raw: raw, function: function, isFolded: isFolded)
-      : classifyC(frame, raw: raw, function: function)
+  }
+
+  static func path(_ file: String?) -> NameCache.Facts.Path {
+    guard let file else { return [] }
+    if file == "<compiler-generated>" { return .isGenerated }
+    var path: NameCache.Facts.Path = []
+    if dependencyFolders.contains(where: { file.utf8Contains($0) }) { path.insert(.isOfDependency) }
+    if file.utf8Contains("/Sources/") || file.hasPrefix("Sources/") { path.insert(.isOfPackage) }
+    if file.hasPrefix("/usr/include/") || file.hasPrefix("/usr/lib/gcc/") { path.insert(.isOfSystem) }
+    return path
   }
 
   private func classifyNameless(_ frame: SymbolicatedFrame) -> FrameClass {
@@ -124,16 +131,14 @@ struct FrameClassifier {
   }
 
   private func classifySwift(
-    _ frame: SymbolicatedFrame, raw: String, function: String, isFolded: Bool
+    _ frame: SymbolicatedFrame, _ parts: NameCache.Parts, _ path: NameCache.Facts.Path, isFolded: Bool
   ) -> FrameClass {
-    let parts = names.parts(rawFunction: raw, function: function)
-    let canonical = parts.canonical
     let name = parts.name
     if isDescribed(frame), !frame.hasDebugInformation {
       // Identical functions are folded into one, which then carries one of their names and no description. The frame
       // above it, inlined without a line, has the true one.
-      let sharing = names.sharing(rawFunction: raw)
-      if sharing.isForwarder || sharing.isMerged || canonical == nil {
+      let sharing = names.sharing(of: frame.names)
+      if sharing.isForwarder || sharing.isMerged || parts.isGenerated {
         return FrameClass(kind: .unknown, name: nil, rule: .sharedFunction)
       }
       if isFolded {
@@ -141,26 +146,20 @@ struct FrameClassifier {
       }
     }
     guard let module = parts.module else {
-      return FrameClass(kind: canonical == nil ? .runtime : .unknown, name: name, rule: .thunkOfNoModule)
+      return FrameClass(kind: parts.isGenerated ? .runtime : .unknown, name: name, rule: .thunkOfNoModule)
     }
     if parts.isOfToolchain {
       return FrameClass(kind: .runtime, name: name, rule: .moduleOfToolchain(module))
     }
-    guard canonical != nil else {
+    guard !parts.isGenerated else {
       return FrameClass(kind: .runtime, name: nil, rule: .generatedCode)
     }
     if applicationModules.contains(module) {
       return FrameClass(kind: .app, name: name, rule: .moduleOfApplication(module))
     }
-    if let file = frame.file {
-      if Self.dependencyFolders.contains(where: { file.utf8Contains($0) }) {
-        return FrameClass(kind: .lib, name: name, rule: .sourceOfDependency)
-      }
-      // The layout of a Swift package: a module of the same package is the application's too.
-      if file.utf8Contains("/Sources/") || file.hasPrefix("Sources/") {
-        return FrameClass(kind: .app, name: name, rule: .moduleOfPackage(module))
-      }
-    }
+    if path.contains(.isOfDependency) { return FrameClass(kind: .lib, name: name, rule: .sourceOfDependency) }
+    // A module of the same package is the application's too.
+    if path.contains(.isOfPackage) { return FrameClass(kind: .app, name: name, rule: .moduleOfPackage(module)) }
     // Without debug information nothing tells a module of the package from one of a dependency.
     if !isDescribed(frame) {
       return FrameClass(kind: .app, name: name, rule: .moduleOutsideToolchain(module))
@@ -168,11 +167,12 @@ struct FrameClassifier {
     return FrameClass(kind: .lib, name: name, rule: .moduleOutsideApplication(module))
   }
 
-  private func classifyC(_ frame: SymbolicatedFrame, raw: String, function: String) -> FrameClass {
-    let parts = names.parts(rawFunction: raw, function: function)
+  private func classifyC(
+    _ frame: SymbolicatedFrame, _ parts: NameCache.Parts, _ path: NameCache.Facts.Path
+  ) -> FrameClass {
     let name = parts.canonical
     // The standard library's generics, made for the program's types, in a log that gives no linker names.
-    if frame.rawFunction == nil, frame.inlined, frame.file == "<compiler-generated>" {
+    if frame.rawFunction == nil, frame.inlined, path == .isGenerated {
       return FrameClass(kind: .runtime, name: name, rule: .madeByCompiler)
     }
     if let index = frame.captured.imageIndex, systemImages.contains(index) {
@@ -182,12 +182,8 @@ struct FrameClassifier {
     if isDescribed(frame), !frame.hasDebugInformation {
       return FrameClass(kind: .unknown, name: nil, rule: .noDebugInformation)
     }
-    if let file = frame.file, Self.dependencyFolders.contains(where: { file.utf8Contains($0) }) {
-      return FrameClass(kind: .lib, name: name, rule: .sourceOfDependency)
-    }
-    if let file = frame.file, file.hasPrefix("/usr/include/") || file.hasPrefix("/usr/lib/gcc/") {
-      return FrameClass(kind: .runtime, name: name, rule: .sourceOfSystem)
-    }
+    if path.contains(.isOfDependency) { return FrameClass(kind: .lib, name: name, rule: .sourceOfDependency) }
+    if path.contains(.isOfSystem) { return FrameClass(kind: .runtime, name: name, rule: .sourceOfSystem) }
     return FrameClass(kind: name == nil ? .runtime : .app, name: name, rule: .imageOfApplication)
   }
 

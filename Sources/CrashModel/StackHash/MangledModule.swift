@@ -30,10 +30,16 @@ struct MangledModule {
 
   private var next: UInt8 { index < text.count ? text[index] : 0 }
 
-  private mutating func skip(_ letter: Character) -> Bool {
-    guard let wanted = letter.asciiValue, next == wanted else { return false }
+  private mutating func skip(_ letter: Unicode.Scalar) -> Bool {
+    guard next == UInt8(ascii: letter) else { return false }
     index += 1
     return true
+  }
+
+  /// Words are only ever added, so that their number is enough to know which there were.
+  private mutating func goBack(to place: (index: Int, wordCount: Int)) {
+    index = place.index
+    words.removeLast(words.count - place.wordCount)
   }
 
   // MARK: Context
@@ -54,7 +60,7 @@ struct MangledModule {
           continue
         }
         guard isType, isExtension() else { break }
-        module = name
+        module = string(name)
         isType = false
       } else if isType, skip("s"), isExtension() {
         module = "Swift"
@@ -78,7 +84,7 @@ struct MangledModule {
   }
 
   private mutating func moduleOrStandardType() -> (module: String, isType: Bool)? {
-    if Byte.isDigit(next) { return identifier().map { ($0, false) } }
+    if Byte.isDigit(next) { return identifier().map { (string($0), false) } }
     if skip("s") { return ("Swift", false) }
     guard skip("S"), index < text.count else { return nil }
     let letter = text[index]
@@ -95,7 +101,21 @@ struct MangledModule {
     }
   }
 
-  private func isNominalKind(_ byte: UInt8) -> Bool { "VCOPa".utf8.contains(byte) }
+  private func isNominalKind(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "V"), UInt8(ascii: "C"), UInt8(ascii: "O"), UInt8(ascii: "P"), UInt8(ascii: "a"): true
+    default: false
+    }
+  }
+
+  private func isEntityKind(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "F"), UInt8(ascii: "f"), UInt8(ascii: "v"), UInt8(ascii: "i"), UInt8(ascii: "T"),
+      UInt8(ascii: "W"), UInt8(ascii: "U"), UInt8(ascii: "Z"), UInt8(ascii: "M"):
+      true
+    default: false
+    }
+  }
 
   // `33_0123…LL` behind the name of something private, `L_`, `L0_` behind that of something local.
   private mutating func skipDiscriminator() {
@@ -105,9 +125,9 @@ struct MangledModule {
       if end < text.count, text[end] == UInt8(ascii: "_") { index = end + 1 }
       return
     }
-    let before = (index, words)
+    let before = (index, words.count)
     guard Byte.isDigit(next), identifier() != nil, skip("L"), skip("L") || skip("l") else {
-      (index, words) = before
+      goBack(to: before)
       return
     }
   }
@@ -115,12 +135,12 @@ struct MangledModule {
   // Behind a module's name: `E`, or the requirements of a constrained extension and `E`. On success the parser stands
   // behind the `E`, else where it stood.
   private mutating func isExtension() -> Bool {
-    let before = (index, words)
+    let before = (index, words.count)
     guard startsRequirements() else {
-      (index, words) = before
+      goBack(to: before)
       return false
     }
-    (index, words) = before
+    goBack(to: before)
     var previous: UInt8 = 0
     while index < text.count {
       let byte = text[index]
@@ -138,13 +158,13 @@ struct MangledModule {
         skipStandardType()
       } else if byte == UInt8(ascii: "R") {
         skipRequirement()
-      } else if "FfviTWUZM".utf8.contains(byte) {
+      } else if isEntityKind(byte) {
         break  // a function, a variable, a thunk: what stood before was its name and type
       } else {
         index += byte == UInt8(ascii: "Q") || byte == UInt8(ascii: "Y") || byte == UInt8(ascii: "X") ? 2 : 1
       }
     }
-    (index, words) = before
+    goBack(to: before)
     return false
   }
 
@@ -196,7 +216,21 @@ struct MangledModule {
 
   // MARK: Identifiers
 
-  private mutating func identifier() -> String? {
+  /// Most are passed over, so that none is made a String before somebody wants it.
+  private enum Identifier {
+    case piece(Range<Int>)
+    /// Put together from words of earlier ones.
+    case composed([UInt8])
+  }
+
+  private func string(_ identifier: Identifier) -> String {
+    switch identifier {
+    case .piece(let range): String(decoding: text[range], as: UTF8.self)
+    case .composed(let bytes): String(decoding: bytes, as: UTF8.self)
+    }
+  }
+
+  private mutating func identifier() -> Identifier? {
     var hasWords = false
     var isPunycode = false
     if skip("0") {
@@ -219,12 +253,12 @@ struct MangledModule {
       if !isPunycode { noteWords(index..<index + length) }
       if !hasWords, name.isEmpty {
         index += length
-        return String(decoding: text[index - length..<index], as: UTF8.self)
+        return .piece(index - length..<index)
       }
       name += text[index..<index + length]
       index += length
     } while hasWords
-    return String(decoding: name, as: UTF8.self)
+    return .composed(name)
   }
 
   private mutating func number() -> Int? {

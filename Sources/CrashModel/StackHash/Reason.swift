@@ -39,7 +39,14 @@ public struct Reason: RawRepresentable, Hashable, Sendable, CustomStringConverti
   /// A failed check whose text is not in the list. Digits become `#`, as they are values.
   static func trap(_ text: String) -> Reason {
     // Bounded: it comes from a file, and goes into titles and keys.
-    Reason(rawValue: "trap:" + String(text.prefix(80).map { $0.isNumber ? "#" : $0.isASCII ? $0 : "?" }))
+    let bytes = text.utf8.prefix(81)
+    if bytes.count <= 80, bytes.allSatisfy({ 0x20...0x7E ~= $0 }) {
+      // What the runtimes say themselves; with characters, the list below would take longer than a report.
+      return Reason(
+        rawValue: "trap:"
+          + String(decoding: bytes.map { Byte.isDigit($0) ? UInt8(ascii: "#") : $0 }, as: UTF8.self))
+    }
+    return Reason(rawValue: "trap:" + String(text.prefix(80).map { $0.isNumber ? "#" : $0.isASCII ? $0 : "?" }))
   }
 
   /// An error that the program handled and reported; its type takes the place that the failed check has for a crash.
@@ -241,7 +248,7 @@ extension Reason {
       self = reason
     } else if exceptionType != nil {
       self = .cxxTerminate
-    } else if let number = signal?.number, Self.selfInflicted.contains(number),
+    } else if let number = signal?.number, Self.isSelfInflicted(number),
       let reason = Reason(endingFunctions: innermostFunctions)
     {
       self = reason
@@ -260,7 +267,7 @@ extension Reason {
   }
 
   // SIGILL, SIGTRAP, SIGABRT: code that stopped on purpose. A fault inside such a function is a fault.
-  private static let selfInflicted: Set<Int32> = [4, 5, 6]
+  private static func isSelfInflicted(_ signal: Int32) -> Bool { signal == 4 || signal == 5 || signal == 6 }
 
   // A guard page is hit within what one function's frame may span below the stack pointer. A deep stack alone is enough:
   // a frame larger than that jumps over it.

@@ -56,7 +56,9 @@ public struct StackHasher: Sendable {
     if frames.count > Self.topLimit + Self.bottomLimit {
       frames.removeSubrange(Self.topLimit..<frames.count - Self.bottomLimit)
     }
-    let failure = runtimeFailure ?? frames.prefix(4).lazy.compactMap(\.frame.runtimeFailure).first
+    var failure = runtimeFailure
+    // A loop: the types of a lazy one would be put together from their names, which takes as long as ten frames.
+    for index in frames.indices.prefix(4) where failure == nil { failure = frames[index].frame.runtimeFailure }
     let reason = reason(of: report, thread: thread, frames: frames, runtimeFailure: failure)
 
     let classifier = FrameClassifier(
@@ -112,7 +114,7 @@ public struct StackHasher: Sendable {
     name += rest
     // What the name is made of decides how far it holds: a text of its own holds everywhere.
     let isOwn = !text.utf8Contains("{default}") && !text.utf8Contains("{function}")
-    analysis.key = [Self.algorithm, scope, "group", name].joined(separator: "\0")
+    analysis.key = Self.algorithm + "\0" + scope + "\0group\0" + name
     analysis.hash = Self.hash(of: analysis.key, quality: isOwn ? .dwarf : analysis.hash.quality)
     analysis.group = name
   }
@@ -324,12 +326,13 @@ public struct StackHasher: Sendable {
   // The key and its digest. With debug information the build is not in it, so that the hash holds across releases; with
   // less it is, so that a poor hash never meets a better one by accident.
   private func finish(
-    _ analysis: inout StackAnalysis, scope: String, name: String, quality: StackHash.Quality, build: String
+    _ analysis: inout StackAnalysis, scope: String, name: String, quality: StackHash.Quality,
+    build: @autoclosure () -> String
   ) {
-    var key = [Self.algorithm, scope, analysis.reason.rawValue, name].joined(separator: "\0")
+    var key = Self.algorithm + "\0" + scope + "\0" + analysis.reason.rawValue + "\0" + name
     if quality != .dwarf {
       key += "\0" + quality.rawValue
-      if quality != .symtab || !leavesBuildOut { key += "\0" + build }
+      if quality != .symtab || !leavesBuildOut { key += "\0" + build() }
     }
     analysis.key = key
     analysis.hash = Self.hash(of: key, quality: quality)
@@ -345,10 +348,10 @@ extension SymbolicatedFrame {
   var isInlinedWithoutLine: Bool { inlined && (line ?? 0) == 0 }
 
   /// The text behind `Swift runtime failure: ` where the frame is the compiler's pseudo-function.
-  var runtimeFailure: String? {
-    for name in [function, rawFunction] {
-      if let name, name.hasPrefix(runtimeFailurePrefix) { return String(name.dropFirst(runtimeFailurePrefix.count)) }
-    }
-    return nil
+  var runtimeFailure: String? { Self.runtimeFailure(function) ?? Self.runtimeFailure(rawFunction) }
+
+  private static func runtimeFailure(_ name: String?) -> String? {
+    guard let name, name.hasPrefix(runtimeFailurePrefix) else { return nil }
+    return String(name.dropFirst(runtimeFailurePrefix.count))
   }
 }

@@ -15,10 +15,12 @@ final class AddressTable {
   let reader: AddressTableReader
 
   private let release: () -> Void
-  /// Of files and functions, by their offsets, as they were when they were first asked for.
-  private var strings: [UInt32: String] = [:]
-  private var names: [UInt32: (raw: String, display: String)] = [:]
-  /// Of either. A batch of ever new addresses must not keep all that the table holds as Strings, too.
+  // By offsets, as they were when they were first asked for. All keys have one type, which the runtime looks up once.
+  private var strings: [UInt64: String] = [:]
+  private var functions: [UInt64: FrameNames] = [:]
+  /// By the function's offset and the file's.
+  private var names: [UInt64: FrameNames] = [:]
+  /// Of each. A batch of ever new addresses must not keep all that the table holds as Strings, too.
   private static let limit = 50_000
 
   /// Why a file is no table of ours.
@@ -109,34 +111,46 @@ final class AddressTable {
     var result: [SymbolicatedFunction] = []
     let isWhole = reader.forEachEntry(at: address, nearestLines: nearestLines) { entry in
       func number(_ value: UInt32) -> Int? { value == Layout.none ? nil : Int(value) }
-      let name = name(entry.name)
       result.append(
         SymbolicatedFunction(
-          function: name?.display, rawFunction: name?.raw, file: string(entry.position.file),
-          line: number(entry.position.line),
+          names: names(function: entry.name, file: entry.position.file), line: number(entry.position.line),
           column: number(entry.position.column), declarationLine: number(entry.declarationLine),
           approximate: entry.isNearest, inlined: entry.isInlined, hasDebugInformation: entry.hasDebugInformation))
     }
     return isWhole && reader.state.pointee.problem == nil && !result.isEmpty ? result : nil
   }
 
-  private func string(_ offset: UInt32) -> String? {
-    if let known = strings[offset] { return known }
+  private func names(function: UInt32, file: UInt32) -> FrameNames {
+    let key = UInt64(function) << 32 | UInt64(file)
+    if let known = names[key] { return known }
+    let names = self.function(function)
+    let made =
+      file == Layout.none
+      ? names : .of(function: names.function, rawFunction: names.rawFunction, file: path(file))
+    if self.names.count >= Self.limit { self.names.removeAll(keepingCapacity: true) }
+    self.names[key] = made
+    return made
+  }
+
+  private func path(_ offset: UInt32) -> String? {
+    if let known = strings[UInt64(offset)] { return known }
     guard let bytes = reader.string(offset) else { return nil }
     let text = String(decoding: bytes, as: UTF8.self)
     if strings.count >= Self.limit { strings.removeAll(keepingCapacity: true) }
-    strings[offset] = text
+    strings[UInt64(offset)] = text
     return text
   }
 
-  private func name(_ offset: UInt32) -> (raw: String, display: String)? {
-    if let known = names[offset] { return known }
-    guard let bytes = reader.string(offset) else { return nil }
+  /// Without a file.
+  private func function(_ offset: UInt32) -> FrameNames {
+    if offset == Layout.none { return .none }
+    if let known = functions[UInt64(offset)] { return known }
+    guard let bytes = reader.string(offset) else { return .none }
     let raw = String(decoding: bytes, as: UTF8.self)
-    let name = (raw: raw, display: FunctionName.display(raw))
-    if names.count >= Self.limit { names.removeAll(keepingCapacity: true) }
-    names[offset] = name
-    return name
+    let names = FrameNames(function: FunctionName.display(raw), rawFunction: raw, file: nil)
+    if functions.count >= Self.limit { functions.removeAll(keepingCapacity: true) }
+    functions[UInt64(offset)] = names
+    return names
   }
 
   @inline(__always)
