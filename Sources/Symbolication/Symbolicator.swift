@@ -291,13 +291,13 @@ struct PhysicalFrame {
 
   private var hasNames: Bool { frames.contains { $0.hasFunction } }
 
-  /// Appends the frame as the functions name it; as it was, where there are none and the frame had names.
+  /// Appends the frame as the functions name it; as it was, where they have no name and the frame had one.
   ///
   /// - Parameter status: of a frame without any.
   func append(
     to result: inout [Frame], namedBy functions: [SymbolicatedFunction], at place: Place?, lacking status: FrameStatus
   ) {
-    guard var captured, !functions.isEmpty || !hasNames else {
+    guard var captured, functions.contains(where: { $0.function != nil }) || !hasNames else {
       result.append(contentsOf: frames)
       return
     }
