@@ -27,7 +27,7 @@ import Testing
     let spool = try SpoolFixture()
     let outcome = try ChildProcess([builtProduct("EndingRunner"), "snapshot", spool.path, "40"]).run()
     #expect(outcome.status == .exited(0), "\(outcome.text.suffix(2_000))")
-    #expect(!outcome.text.contains("no snapshot"))
+    #expect(!outcome.text.contains("\nno snapshot\n"))
     expectUndisturbed(outcome.text)
     let reports = try spool.reports()
     #expect(reports.count == 10, "the oldest ones go")

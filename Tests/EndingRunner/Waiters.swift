@@ -28,11 +28,12 @@ final class Waiters: @unchecked Sendable {
   private func add(_ name: String, _ call: @escaping @Sendable () -> Int) {
     threads.append(
       Thread { [self] in
-        while !isFinished {
+        // Once at least, however late the thread gets a processor.
+        repeat {
           errno = 0
           let result = call()
           note(name, result < 0 && errno == EINTR)
-        }
+        } while !isFinished
       })
   }
 
@@ -164,12 +165,12 @@ final class Waiters: @unchecked Sendable {
     // Computes, and sees at once when somebody touches its errno.
     threads.append(
       Thread { [self] in
-        while !isFinished {
+        repeat {
           errno = 4_711
           var sum = 0
           for index in 0..<20_000 { sum = sum &* 31 &+ index }
           note("errno", errno != 4_711 || sum == 1)
-        }
+        } while !isFinished
       })
     // A mask of its own.
     threads.append(
@@ -178,12 +179,12 @@ final class Waiters: @unchecked Sendable {
         sigemptyset(&set)
         sigaddset(&set, SIGUSR1)
         pthread_sigmask(SIG_SETMASK, &set, nil)
-        while !isFinished {
+        repeat {
           var now = sigset_t()
           usleep(1_000)
           pthread_sigmask(SIG_SETMASK, nil, &now)
           note("mask", sigismember(&now, SIGUSR1) != 1 || sigismember(&now, SIGUSR2) != 0)
-        }
+        } while !isFinished
       })
   }
 
@@ -210,7 +211,12 @@ private nonisolated(unsafe) var signalsSeen = 0
 func waitForSignals(_ count: Int) {
   signal(SIGUSR1) { _ in signalsSeen += 1 }
   let flag = StopFlag()
-  let taker = Thread { while !flag.isSet { CrashReporter.captureSnapshot() } }
+  let taker = Thread { 
+    while !flag.isSet {
+      CrashReporter.captureSnapshot()
+      usleep(1_000)
+    }
+  }
   for number in 1...max(count, 1) {
     say("waiting \(number)")
     while signalsSeen < number {

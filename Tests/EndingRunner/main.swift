@@ -6,6 +6,7 @@ import Glibc
 //
 // `EndingRunner end HOW DIR`: starts, says `ready PID`, and ends that way.
 // `EndingRunner hang HOW DIR LIMIT`: starts, watches, hangs that way for a while, and ends in good order. LIMIT in ms.
+// `EndingRunner hang healthy DIR LIMIT PINGS`: the same without a hang, until so many pings were answered.
 // `EndingRunner snapshot DIR COUNT`: has threads that wait in every call that a signal interrupts, takes so many snapshots
 // by itself, and says what the threads saw of it.
 // `EndingRunner quit DIR`: the same, and the snapshots are asked for by SIGQUIT until standard input ends.

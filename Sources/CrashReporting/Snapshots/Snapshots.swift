@@ -25,7 +25,7 @@ extension CrashReporter {
     BackgroundWork.shared.begin()
     let started = BackgroundThread.run(.snapshot) {
       defer { BackgroundWork.shared.end() }
-      let isTaken = Snapshots.take()
+      let isTaken = Snapshots.take() != nil
       capture.finish(isTaken)
       if isTaken { Snapshots.process() }
     }
@@ -41,10 +41,12 @@ extension CrashReporter {
 /// Snapshots and what becomes of them. Not for the threads of the host.
 enum Snapshots {
   /// Takes one. For a hang: what does not answer, for how long, and which thread should.
+  ///
+  /// - Returns: the file name of its record; nil where none was taken, which a diagnostic explains.
   static func take(
     watch: String? = nil, silent: Duration = .zero, threadID: UInt32 = 0, samples: UInt32 = 1,
     pauseMicroseconds: UInt32 = 0
-  ) -> Bool {
+  ) -> String? {
     var failure = crash_support_error()
     var taken = crash_support_snapshot()
     let parts = silent.components
@@ -61,13 +63,15 @@ enum Snapshots {
     // A hang is always worth its report.
     guard watch != nil || SnapshotTurn.shared.admit(ActiveRun.current?.limits.snapshots ?? 1) else {
       fail("\(ActiveRun.current?.limits.snapshots ?? 1) of them wait to become reports")
-      return false
+      return nil
     }
     let result = watch.map { $0.withCString { request($0) } } ?? request(nil)
-    guard result != 0 else { return true }
+    guard result != 0 else {
+      return withUnsafeBytes(of: taken.record) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+    }
     let what = failure.what.map { String(cString: $0) } ?? "unknown step"
     fail(failure.number == 0 ? what : SystemError(number: failure.number, what).description)
-    return false
+    return nil
   }
 
   static func fail(_ why: String) {
@@ -102,7 +106,7 @@ enum Snapshots {
       while true {
         guard crash_support_wait_for_quit() > 0, CrashReporter.isStarted else { continue }
         BackgroundWork.shared.begin()
-        let isTaken = take()
+        let isTaken = take() != nil
         let begun =
           isTaken
           && BackgroundThread.run {
