@@ -31,7 +31,7 @@ static void ask(void) {
 // here: what it waits in would return EINTR, although no handler ran (threads.c says more).
 static void let_next_be_taken(void) {
   crash_kernel_sigset pending = 0;
-  for (int i = 0; i < 20; i++) {
+  for (int i = 0; i < 200; i++) {
     if (crash_syscall(SYS_rt_sigpending, (long)&pending, sizeof pending, 0, 0) != 0) return;
     if (!(pending & crash_signal_bit(SIGQUIT))) return;
     crash_sys_sleep_us(100);

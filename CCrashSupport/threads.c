@@ -158,8 +158,8 @@ static void forward(int signal, siginfo_t *info, void *context) {
 static crash_kernel_sigset waiting_signals;  // came while all stood still, or were taken while the main thread did
 
 // How long others leave a signal to those whom the kernel would have given it, in steps of 100 microseconds.
-#define MAIN_PATIENCE 20
-#define OTHERS_PATIENCE 100
+#define MAIN_PATIENCE 100
+#define OTHERS_PATIENCE 300
 // How long the others stand still for the main thread to go on.
 #define MAIN_FIRST_NS 5000000ll
 

@@ -66,7 +66,8 @@ import Testing
     let spool = try SpoolFixture()
     // `Tests/soak` asks for more.
     let pings = ProcessInfo.processInfo.environment["HEALTHY_PINGS"].flatMap { Int($0) } ?? 300
-    let outcome = try ChildProcess([builtProduct("EndingRunner"), "hang", "healthy", spool.path, "2000", "\(pings)"]).run()
+    let outcome = try ChildProcess([builtProduct("EndingRunner"), "hang", "healthy", spool.path, "2000", "\(pings)"])
+      .run()
     #expect(outcome.text.contains(" pings were answered"), "\(outcome.text)")
     #expect(outcome.status == .exited(0), "\(outcome.text)")
     #expect(!outcome.text.contains("[hang_found]"), "\(outcome.text)")

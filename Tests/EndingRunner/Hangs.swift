@@ -97,7 +97,9 @@ func hang(_ how: String, limit: Duration) {
         answers.count()
       }
     }
-    for _ in 0..<4 { _ = Thread { while !answers.areAll { _ = runsInCircles(until: .now.advanced(by: .milliseconds(10))) } } }
+    for _ in 0..<4 {
+      _ = Thread { while !answers.areAll { _ = runsInCircles(until: .now.advanced(by: .milliseconds(10))) } }
+    }
     while !answers.areAll { usleep(100_000) }
     say("\(answers.sum) pings were answered")
     done()

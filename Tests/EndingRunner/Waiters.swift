@@ -116,9 +116,10 @@ final class Waiters: @unchecked Sendable {
       sigemptyset(&set)
       return Int(pselect(0, nil, nil, nil, &time, &set))
     }
-    typealias Poll = @convention(c) (
-      UnsafeMutablePointer<pollfd>, UInt, UnsafePointer<timespec>, UnsafePointer<sigset_t>
-    ) -> Int32
+    typealias Poll =
+      @convention(c) (
+        UnsafeMutablePointer<pollfd>, UInt, UnsafePointer<timespec>, UnsafePointer<sigset_t>
+      ) -> Int32
     if let symbol = dlsym(nil, "ppoll") {
       let pollWithMask = unsafeBitCast(symbol, to: Poll.self)
       add("ppoll") {
@@ -211,7 +212,7 @@ private nonisolated(unsafe) var signalsSeen = 0
 func waitForSignals(_ count: Int) {
   signal(SIGUSR1) { _ in signalsSeen += 1 }
   let flag = StopFlag()
-  let taker = Thread { 
+  let taker = Thread {
     while !flag.isSet {
       CrashReporter.captureSnapshot()
       usleep(1_000)
