@@ -1,5 +1,6 @@
 import CrashModel
 import Foundation
+import Glibc
 import TestSupport
 import Testing
 
@@ -60,6 +61,21 @@ import Testing
       #expect(details["duration_ms"] == nil)
     }
   }
+
+  /// People look at a process that is traced, and it stands still for as long as they do.
+  @Test(.enabled(if: access(Self.strace, X_OK) == 0, "strace is not installed"))
+  func aProcessThatIsTracedDoesNotHang() throws {
+    let spool = try SpoolFixture()
+    let outcome = try ChildProcess([
+      Self.strace, "-f", "-qq", "-o", "/dev/null", "-e", "trace=none", builtProduct("EndingRunner"), "hang", "queue",
+      spool.path, "500",
+    ]).run()
+    #expect(outcome.status == .exited(0), "\(outcome.text)\(outcome.errorText)")
+    #expect(outcome.text.hasSuffix("done\n") && !outcome.text.contains("[hang_found]"), "\(outcome.text)")
+    #expect(spool.names("new") == [])
+  }
+
+  private static let strace = "/usr/bin/strace"
 
   /// Everything answers, and everything else wants the processors.
   @Test func aBusyMachineIsNoHang() throws {
