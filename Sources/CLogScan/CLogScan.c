@@ -20,11 +20,13 @@
   TEXT("Stack trace of thread ", 4, 'k', ' ', 't') \
   TEXT(" dumped core", 3, 'm', 'p', 'e') \
   TEXT("PID: ", 0, 'P', 'I', 'D') \
+  TEXT("COREDUMP_", 5, 'U', 'M', 'P') \
   TEXT("#0 ", 0, '#', '0', ' ') /* gdb, sanitizers, systemd */ \
   TEXT("#0: ", 0, '#', '0', ':') /* lldb */ \
   TEXT("(LWP ", 0, '(', 'L', 'W') \
   TEXT(" signal SIG", 8, 'S', 'I', 'G') \
   TEXT("thread #", 5, 'd', ' ', '#') \
+  TEXT(" stopped", 4, 'p', 'p', 'e') \
   TEXT("Sanitizer: ", 6, 'z', 'e', 'r') \
   TEXT(" runtime error: ", 7, 'e', ' ', 'e') \
   TEXT(")[0x", 0, ')', '[', '0') /* backtrace_symbols */ \

@@ -263,12 +263,12 @@ struct PhysicalFrame {
 
   private var hasNames: Bool { frames.contains { $0.hasFunction } }
 
-  /// Appends the frame as the functions name it; as it was, where there are none and the frame had names.
+  /// Appends the frame as the functions name it; as it was, where they have no name and the frame had one.
   func append(
     to result: inout [Frame], namedBy functions: [SymbolicatedFunction], at place: Place?,
     imageStatus: ImageSummary.Status?
   ) {
-    guard var captured, !functions.isEmpty || !hasNames else {
+    guard var captured, functions.contains(where: { $0.function != nil }) || !hasNames else {
       result.append(contentsOf: frames)
       return
     }

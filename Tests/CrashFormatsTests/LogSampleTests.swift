@@ -129,6 +129,79 @@ struct LogSampleTests {
     #expect(String(decoding: arm.json(), as: UTF8.self).contains(#""kind":"return_address","status""#))
   }
 
+  /// A session shows its threads again and again: where the process stopped, as a list, one by one, all.
+  @Test func oneSessionOfLLDBIsOneCrash() throws {
+    let report = try LogSamples.report(try LogSamples.text("lldb-14-session.txt"))
+    #expect(report.threads.map(\.frames.count) == [5, 7, 4])
+    #expect(report.threads.map(\.id) == [14517, 14440, 14516])
+    #expect(report.threads.map(\.crashed) == [true, false, false] && report.threads[0].name == "crasher")
+    #expect(report.signal?.number == 11 && report.signal?.address?.rawValue == 0 && report.process?.id == 14440)
+
+    let swift = try LogSamples.report(try LogSamples.text("lldb-swift-release.txt"))
+    #expect(swift.reason == .bounds && swift.message == "Swift runtime failure: Index out of range")
+    let calls = try #require(swift.crashedThread).frames.compactMap(\.captured)
+    // Four functions inlined into one that lldb hides, and their caller.
+    #expect(calls.map(\.kind) == Array(repeating: .programCounter, count: 4) + [.returnAddress])
+    #expect(Set(calls.prefix(4).map(\.address.rawValue)) == [0x5555_5555_6649])
+  }
+
+  @Test func crashesOfLLDBAreToldApart() throws {
+    let heading = "* thread #1, name = 'api', stop reason = signal SIGSEGV: invalid address (fault address: 0x8)\n"
+    let first =
+      "    frame #0: 0x0000555555551111 api`one(p=0x0) at a.c:1\n    frame #1: 0x0000555555552222 api`main at a.c:9\n"
+    let second = first.replacingOccurrences(of: "0x0000555555551111 api`one", with: "0x0000555555553333 api`two")
+    // The same again is shown again; another frame behind the same heading is another crash, with its signal.
+    #expect(try LogSamples.read(heading + first + heading + first).reports.count == 1)
+    let two = try LogSamples.read(heading + first + heading + second).reports
+    #expect(two.map { $0.threads[0].frames[0].symbolicated?.function } == ["one", "two"])
+    #expect(two.allSatisfy { $0.signal?.number == 11 && $0.signal?.address?.rawValue == 8 })
+    // The process went on, and stopped again.
+    let resumed = heading + first + "Process 7 resuming\nProcess 7 stopped\n" + heading + first
+    #expect(try LogSamples.read(resumed).reports.count == 2)
+    // The user looks at another thread.
+    let other = "(lldb) thread select 2\n* thread #2, name = 'io'\n    frame #0: 0x0000555555554444 api`wait + 4\n"
+    let selected = try LogSamples.report(heading + first + other)
+    #expect(selected.threads.map(\.crashed) == [true, false] && selected.crashedThreadIndex == 0)
+    let stopped = try LogSamples.report(
+      "* thread #1, name = 'api', stop reason = breakpoint 1.1\n" + first)
+    #expect(stopped.kind == .snapshot && !stopped.fatal && stopped.signal == nil)
+  }
+
+  /// The values of arguments are none of the name's, whatever stands in them.
+  @Test func argumentsAreNoneOfTheName() throws {
+    let text = """
+      * thread #1, stop reason = signal SIGBUS
+        * frame #0: 0x1000 api`parse(text="a) (b", depth=1) at a.c:1
+          frame #1: 0x2000 api`std::function<void (int)>::operator()(this=0x10, 3) const
+          frame #2: 0x3000 api`Tree<Key>.visit(body=(api`closure #1 in go at b.swift:4), depth=2) at b.swift:7:3 [opt]
+      """
+    let functions = try LogSamples.report(text).threads[0].frames.map { $0.symbolicated?.function }
+    #expect(functions[0] == "parse" && functions[2] == "Tree<Key>.visit")
+    #expect(functions[1]?.hasPrefix("std::function<void (int)>::operator()") == true)
+  }
+
+  /// What the journal knows beside the message, in each of its formats.
+  @Test func journalFieldsAreRead() throws {
+    for name in ["coredumpctl-swift.txt", "journal-swift-verbose.txt", "journal-swift.json"] {
+      let report = try LogSamples.report(try LogSamples.text(name))
+      #expect(report.signal?.number == 4 && report.process?.host == "vm", "\(name)")
+      #expect(report.process?.executable == "/srv/orders/orders-release" && report.process?.id == 17251, "\(name)")
+      #expect(report.timestamp?.rfc3339 == "2026-11-30T23:54:44.000Z", "\(name)")
+    }
+    // `journalctl` itself shows the message alone, its further lines below the first one.
+    let short = try LogSamples.report(try LogSamples.text("journal-swift-short.txt"))
+    #expect(short.process?.id == 17251 && short.threads.count == 4)
+    #expect(short.timestamp?.rfc3339 == "2026-11-30T23:54:47.000Z")
+  }
+
+  /// A line that looks like the beginning of a crash takes no message away from the one that follows.
+  @Test func messagesAreKeptForTheCrash() throws {
+    let report = try LogSamples.report(
+      "api/main.swift:3: Fatal error: no more stock\nProcess 12 stopped\n" + (try LogSamples.text("swift-text_off.txt"))
+    )
+    #expect(report.message == "api/main.swift:3: Fatal error: no more stock")
+  }
+
   @Test func everyCutIsReadOrRefused() throws {
     for name in LogSamples.names {
       let bytes = try LogSamples.bytes(name)

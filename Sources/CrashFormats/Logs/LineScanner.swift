@@ -123,6 +123,28 @@ extension ArraySlice<UInt8> {
 
   func contains(_ text: StaticString) -> Bool { firstIndex(of: text) != nil }
 
+  /// Where the last group of parentheses begins, which debuggers write arguments into: C++ has others in the name. What
+  /// stands in quotes is a value, in which any may stand.
+  var argumentsStart: Int? {
+    let group = ends(with: " const") ? dropLast(6) : self
+    guard group.last == UInt8(ascii: ")") else { return firstIndex(of: " (") }
+    var depth = 0
+    var isQuoted = false
+    for index in group.indices.reversed() {
+      switch self[index] {
+      case UInt8(ascii: "\""):
+        let isEscaped = index > startIndex && self[index - 1] == UInt8(ascii: "\\")
+        if !isEscaped { isQuoted.toggle() }
+      case UInt8(ascii: ")") where !isQuoted: depth += 1
+      case UInt8(ascii: "(") where !isQuoted:
+        depth -= 1
+        if depth == 0 { return index }
+      default: break
+      }
+    }
+    return firstIndex(of: " (")
+  }
+
   /// Without spaces, tabs and carriage returns around it.
   var trimmed: ArraySlice<UInt8> {
     let isSpace = { (byte: UInt8) in byte == 0x20 || byte == 0x09 || byte == 0x0d || byte == 0x0a }

@@ -10,6 +10,10 @@ struct LogPrefix {
   private(set) var timestamp: Timestamp?
   /// The line goes on in the next one of the same key.
   private(set) var isPartial = false
+  /// Of the journal's or syslog's own part, the last: further lines of its message have as many spaces in its place.
+  private(set) var journalWidth = 0
+  /// The key without that part.
+  private(set) var outerKey: [UInt8] = []
   private(set) var text: ArraySlice<UInt8>
 
   /// Each level is one log system; more than a few are no log.
@@ -78,6 +82,8 @@ struct LogPrefix {
     } else if let source = Self.journalSource(scanner.rest, isSyslog: isSyslog) {
       part = Array(source.name)
       rest = source.rest
+      journalWidth = text.count - rest.count
+      outerKey = key
     }
     isPartial = partial
     if part.isEmpty { text = rest } else { take(part, rest: rest) }
@@ -99,7 +105,10 @@ struct LogPrefix {
         scanner.skip(length)
         scanner.skipSpaces()
         let zone = scanner.word()
-        if zone.equals("UTC") { timestamp = timestamp ?? Timestamp(logTime: start.rest.dropFirst(4).prefix(length)) }
+        if zone.equals("UTC") {
+          let time = start.rest.dropFirst(4).prefix(length) + [UInt8(ascii: "Z")]
+          timestamp = timestamp ?? Timestamp(logTime: time)
+        }
         return true
       }
       scanner = start

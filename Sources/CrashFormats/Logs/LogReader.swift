@@ -41,6 +41,22 @@ final class LogReader {
     }
   }
 
+  /// A message in the journal, whose first line was read.
+  private struct JournalMessage {
+    var key: [UInt8]
+    /// Of what the journal wrote before the first line, in bytes.
+    var width: Int
+    var timestamp: Timestamp?
+
+    /// What `journalctl` shows of the message's further lines: as far to the right as the first one.
+    func furtherLine(_ line: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
+      if line.trimmed.isEmpty { return line.trimmed }
+      let spaces = line.prefix(width)
+      guard spaces.count == width, spaces.allSatisfy({ $0 == 0x20 }) else { return nil }
+      return line.dropFirst(width)
+    }
+  }
+
   private struct Message {
     var key: [UInt8]
     var text: [UInt8]
@@ -49,6 +65,8 @@ final class LogReader {
 
   private var sessions: [Session] = []
   private var messages: [Message] = []
+  /// The last one of each stream, by the key of what stands before the journal's own part.
+  private var journalMessages: [[UInt8]: JournalMessage] = [:]
   private var partials: [[UInt8]: [UInt8]] = [:]
   /// That were put into `partials` since it was empty: at least what is in it.
   private var partialBytes = 0
@@ -132,9 +150,23 @@ final class LogReader {
       prefix = LogPrefix(plain[...])
     }
     var origin = origin
+    let before = origin
     origin.key += prefix.key
     origin.timestamp = prefix.timestamp ?? origin.timestamp
-    join(prefix.text, isPartial: prefix.isPartial, from: origin)
+    var text = prefix.text
+    if prefix.journalWidth > 0 {
+      if journalMessages.count >= Self.sessionLimit { journalMessages.removeAll() }
+      journalMessages[before.key + prefix.outerKey] = JournalMessage(
+        key: origin.key, width: prefix.journalWidth, timestamp: origin.timestamp)
+    } else if let message = journalMessages[origin.key] {
+      if let further = message.furtherLine(text) {
+        (origin.key, origin.timestamp) = (message.key, message.timestamp)
+        text = further
+      } else {
+        journalMessages[origin.key] = nil
+      }
+    }
+    join(text, isPartial: prefix.isPartial, from: origin)
   }
 
   /// Puts a line that was cut together again.
@@ -199,6 +231,13 @@ final class LogReader {
       case .behind:
         end(at: index)
         return false
+      case .behindHeading(let heading):
+        var source = origin
+        source.prefix = sessions[index].prefix
+        end(at: index)
+        guard let reader = Self.reader(beginning: heading[...]) else { return false }
+        add(reader, from: source)
+        return continueSession(text, from: origin)
       case .foreign:
         sessions[index].foreignLines += 1
         if sessions[index].foreignLines > type(of: sessions[index].reader).patience { end(at: index) }
@@ -276,7 +315,13 @@ final class LogReader {
     var session = sessions.remove(at: index)
     let finished = session.reader.finish()
     if isFollowed { ended.append(LogFollower.Ended(crash: session.number, report: finished)) }
-    guard var report = finished else { return }
+    guard var report = finished else {
+      // What looked like a crash was none: its message is that of the crash that comes.
+      if let message = session.message {
+        messages.append(Message(key: session.key, text: Array(message.utf8), line: session.firstLine))
+      }
+      return
+    }
     if report.message == nil { report.message = session.message }
     if report.timestamp == nil { report.timestamp = session.timestamp }
     emit(report, line: session.firstLine)

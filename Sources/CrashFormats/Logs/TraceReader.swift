@@ -39,6 +39,8 @@ enum TraceLine {
   case last
   /// The crash ended before it; it may begin another.
   case behind
+  /// It ended before a heading that was taken for its own: the line behind the heading shows that another began there.
+  case behindHeading([UInt8])
 }
 
 enum TraceReaders {

@@ -8,6 +8,8 @@ internal import CrashModel
 /// Stack trace of thread 16903:
 /// #0  0x00007fb109a9318b raise (libc.so.6 + 0x3a18b)
 /// ```
+///
+/// `journalctl -o verbose` and `-o export` show the journal's fields around it, each on a line: `COREDUMP_SIGNAL=4`.
 struct SystemdStackTrace: TraceReader {
   static let name = "stack trace of systemd-coredump"
   static let patience = 6
@@ -16,10 +18,23 @@ struct SystemdStackTrace: TraceReader {
   private var process = ProcessInfo()
   private var buildIDs: [String: BuildID] = [:]
   private var nextIndex: UInt64 = 0
+  /// The journal's fields stand around the message, in any order.
+  private var showsFields = false
+
+  /// The journal's, that a report has a place for.
+  static let fieldNames: [StaticString] = [
+    "COREDUMP_PID", "COREDUMP_SIGNAL", "COREDUMP_EXE", "COREDUMP_HOSTNAME", "COREDUMP_TIMESTAMP",
+  ]
 
   init?(beginning line: ArraySlice<UInt8>) {
-    let text = line.trimmed
-    if let thread = Self.thread(text) {
+    var text = line.trimmed
+    if text.starts(with: "MESSAGE=") {
+      text = text.dropFirst(8)
+      showsFields = true
+    }
+    if readJournalField(text) {
+      // A process, or what is said of one.
+    } else if let thread = Self.thread(text) {
       draft.beginThread(id: thread, crashed: true)
     } else if let (id, _) = Self.process(text) {
       process.id = id
@@ -57,7 +72,12 @@ struct SystemdStackTrace: TraceReader {
   mutating func read(_ line: ArraySlice<UInt8>) -> TraceLine {
     var text = line.trimmed
     if text.isEmpty { return .taken }
+    if showsFields, text.contains(" [s=") || text.starts(with: "__CURSOR=") || isOfAnotherProcess(text) {
+      return .behind
+    }
     if text.starts(with: "Message: ") { text = text.dropFirst(9) }
+    if readJournalField(text) { return .taken }
+    if text.starts(with: "MESSAGE=") { text = text.dropFirst(8) }
     if let (id, _) = Self.process(text) {
       guard !draft.hasFrames || process.id == id else { return .behind }
       process.id = id
@@ -74,9 +94,48 @@ struct SystemdStackTrace: TraceReader {
     if text.starts(with: "ELF object binary architecture: ") {
       let name = text.dropFirst(32).string
       process.architecture = name.contains("x86-64") ? "x86_64" : name.contains("AARCH64") ? "aarch64" : name
-      return draft.hasFrames ? .last : .taken
+      return draft.hasFrames && !showsFields ? .last : .taken
     }
+    // Other fields, and the further lines of one.
+    if showsFields, Self.isField(text) || line.prefix(while: { $0 == 0x20 }).count >= 12 { return .taken }
     return .foreign
+  }
+
+  private static func isField(_ text: ArraySlice<UInt8>) -> Bool {
+    let name = text.prefix { UInt8(ascii: "A")...UInt8(ascii: "Z") ~= $0 || $0 == UInt8(ascii: "_") || $0.isASCIIDigit }
+    return !name.isEmpty && text[name.endIndex...].first == UInt8(ascii: "=")
+  }
+
+  private func isOfAnotherProcess(_ text: ArraySlice<UInt8>) -> Bool {
+    var scanner = LineScanner(text)
+    guard let known = process.id, scanner.skip("COREDUMP_PID="), let id = scanner.decimal() else { return false }
+    return id != UInt64(known.magnitude)
+  }
+
+  /// `COREDUMP_SIGNAL=4`
+  private mutating func readJournalField(_ text: ArraySlice<UInt8>) -> Bool {
+    guard let name = Self.fieldNames.first(where: { text.starts(with: $0) }),
+      text.dropFirst(name.utf8CodeUnitCount).first == UInt8(ascii: "=")
+    else { return false }
+    let value = text.dropFirst(name.utf8CodeUnitCount + 1)
+    var scanner = LineScanner(value)
+    showsFields = true
+    switch text.dropFirst(9).first {
+    case UInt8(ascii: "P"): process.id = scanner.decimal().flatMap(Int32.init(exactly:)) ?? process.id
+    case UInt8(ascii: "S"):
+      if let number = scanner.decimal().flatMap(Int32.init(exactly:)) { draft.setSignal(number) }
+    case UInt8(ascii: "E"): process.executable = value.isEmpty ? nil : value.string
+    case UInt8(ascii: "H"): process.host = value.isEmpty ? nil : value.string
+    default:
+      // Microseconds since 1970.
+      let nanoseconds = scanner.decimal().flatMap(Int64.init(exactly:)).map {
+        $0.multipliedReportingOverflow(by: 1_000)
+      }
+      if let nanoseconds, !nanoseconds.overflow {
+        draft.report.timestamp = Timestamp(rawValue: nanoseconds.partialValue)
+      }
+    }
+    return true
   }
 
   /// `#1  0x00007fb109a94585 abort (libc.so.6 + 0x3b585)`
@@ -145,8 +204,13 @@ struct SystemdStackTrace: TraceReader {
       process.host = scanner.rest.trimmed.string
       return true
     }
+    if scanner.skip("Timestamp: ") {
+      let prefix = LogPrefix(scanner.rest + Array(" x".utf8))
+      draft.report.timestamp = prefix.timestamp ?? draft.report.timestamp
+      return true
+    }
     let fields: [StaticString] = [
-      "UID: ", "GID: ", "Timestamp: ", "Command Line: ", "Control Group: ", "Unit: ", "Slice: ", "Boot ID: ",
+      "UID: ", "GID: ", "Command Line: ", "Control Group: ", "Unit: ", "Slice: ", "Boot ID: ",
       "Machine ID: ",
       "Storage: ", "Size on Disk: ", "Disk Size: ", "Session: ", "Owner UID: ", "User Unit: ", "Package: ",
       "build-id: ", "Message: ", "Coredump: ",
