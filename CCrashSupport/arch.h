@@ -12,6 +12,7 @@
 
 #include "CCrashFormat.h"
 #include "CCrashFormat_uninstrumented.h"
+#include "noted_call.h"
 
 CRASH_UNINSTRUMENTED_BEGIN
 
@@ -72,10 +73,14 @@ int crash_arch_repeats_trap(const ucontext_t *context, const siginfo_t *info);
 /// traps: sets the context back to it, so that it raises the signal again. Returns 1, or 0 with nothing changed.
 int crash_arch_step_back(ucontext_t *context, int signal, const siginfo_t *info);
 
+/// Whether the context is the return from a call that its thread was seen asleep in.
+int crash_arch_is_in_call(const ucontext_t *context, const struct crash_noted_call *call);
+
 /// For a context that a signal interrupted in a system call which does not restart by itself (poll, epoll_wait, sleep): sets
-/// it back to the call, so that it is made again and the host sees no EINTR. Returns 1, or 0 with nothing changed where it
-/// was in no such call, or where the number of the call is not known any more.
-int crash_arch_restart_call(ucontext_t *context);
+/// it back to the call, so that it is made again and the host sees no EINTR. `noted` is the call that `crash_arch_is_in_call`
+/// agreed to, or NULL: on x86-64 the number is then looked for in the code before the call, where nearly all of libc's have
+/// it; on aarch64 the call cannot be made again. Returns 1, or 0 with nothing changed.
+int crash_arch_restart_call(ucontext_t *context, const struct crash_noted_call *noted);
 
 /// Whether the bytes before `return_address` are a call, that is whether a word with this value may be a return address.
 int crash_arch_follows_call(uint64_t return_address);

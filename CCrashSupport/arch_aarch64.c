@@ -1,5 +1,7 @@
 #if defined(__aarch64__)
 
+#include <errno.h>
+
 #include "CCrashFormat_uninstrumented.h"
 #include "arch.h"
 #include "syscalls.h"
@@ -58,10 +60,28 @@ int crash_arch_repeats_trap(const ucontext_t *context, const siginfo_t *info) {
   return info->si_code == TRAP_BRKPT && (instruction_at(context->uc_mcontext.pc) & 0xffe0001fu) == 0xd4200000u;
 }
 
-// Async-signal-safe. The result is in the register of the first argument, which is lost.
-int crash_arch_restart_call(ucontext_t *context) {
-  (void)context;
-  return 0;
+// Async-signal-safe. The first argument is where the result is now, and cannot be compared.
+int crash_arch_is_in_call(const ucontext_t *context, const struct crash_noted_call *call) {
+  const mcontext_t *machine = &context->uc_mcontext;
+  if (!call->is_asleep || call->pc != machine->pc || call->stack_pointer != machine->sp ||
+      call->number != machine->regs[X8])
+    return 0;
+  for (unsigned i = 1; i < 6; i++)
+    if (call->arguments[i] != machine->regs[i]) return 0;
+  return 1;
+}
+
+// Async-signal-safe. The result is in the register of the first argument, which only a note from outside still has.
+int crash_arch_restart_call(ucontext_t *context, const struct crash_noted_call *noted) {
+  mcontext_t *machine = &context->uc_mcontext;
+  long number = (long)machine->regs[X8];
+  if (!noted || machine->regs[X0] != (uint64_t)-EINTR || !crash_call_is_repeatable(number)) return 0;
+  machine->regs[X0] = noted->arguments[0];
+  // The kernel has stored what is left of a relative sleep, where it was given a place for it: that is what is slept.
+  if (number == SYS_nanosleep && machine->regs[1]) machine->regs[X0] = machine->regs[1];
+  if (number == SYS_clock_nanosleep && machine->regs[1] == 0 && machine->regs[3]) machine->regs[2] = machine->regs[3];
+  machine->pc -= 4;
+  return 1;
 }
 
 // Async-signal-safe.

@@ -51,17 +51,53 @@ int crash_arch_repeats_trap(const ucontext_t *context, const siginfo_t *info) {
   return 0;
 }
 
-// Async-signal-safe. The kernel has replaced the number of the call by -EINTR; all other registers are as they were. The
-// number is in the `mov $n, %eax` before the instruction, where compilers put it (glibc's calls are one inline assembly).
-// Plain loads of code that was just executed: faults may be blocked here. Never of another page than the instruction's.
-int crash_arch_restart_call(ucontext_t *context) {
-  greg_t *registers = context->uc_mcontext.gregs;
-  uint64_t call = (uint64_t)registers[REG_RIP] - 2;
+// The number that code which ends at `end` leaves in eax, or -1. Compilers put `mov $n, %eax` or, for 0, `xor %eax, %eax`
+// before a system call; behind it there may be loads of arguments from the stack, `mov disp8(%rsp), %reg`, as in those of
+// glibc's calls that are cancellation points and have many arguments.
+static int number_before(const volatile uint8_t *end, int loads) {
+  if (end[-2] == 0x31 && end[-1] == 0xc0) return 0;
+  if (end[-5] == 0xb8 && end[-2] == 0 && end[-1] == 0) return end[-4] | end[-3] << 8;
+  if (loads == 0 || end[-4] != 0x8b || (end[-3] & 0xc7) != 0x44 || end[-2] != 0x24) return -1;
+  int has_prefix = (end[-5] & 0xf0) == 0x40, goes_to_eax = !(end[-3] & 0x38);
+  int number = goes_to_eax ? -1 : number_before(end - 4, loads - 1);
+  // A prefix, or the last byte of the instruction before.
+  if (number < 0 && has_prefix && (!goes_to_eax || (end[-5] & 4))) number = number_before(end - 5, loads - 1);
+  return number;
+}
+
+#define NUMBER_BYTES 20  // three loads of five bytes, and the number
+
+// The number of the call that the two bytes at `call` make, or -1. Reads no other page than that of the instruction, which
+// was just executed: the loads cannot fault, and a fault may be blocked here.
+static int call_number(uint64_t call) {
   const volatile uint8_t *code = (const volatile uint8_t *)(uintptr_t)call;
-  if (registers[REG_RAX] != -EINTR || (call & 4095) < 5 || (call & 4095) == 4095 || code[0] != 0x0f || code[1] != 0x05 ||
-      code[-5] != 0xb8 || code[-2] != 0 || code[-1] != 0)
+  if ((call & 4095) < NUMBER_BYTES || (call & 4095) == 4095 || code[0] != 0x0f || code[1] != 0x05) return -1;
+  return number_before(code, 3);
+}
+
+// Async-signal-safe.
+int crash_arch_is_in_call(const ucontext_t *context, const struct crash_noted_call *call) {
+  static const uint8_t order[] = {REG_RDI, REG_RSI, REG_RDX, REG_R10, REG_R8, REG_R9};
+  const greg_t *registers = context->uc_mcontext.gregs;
+  if (!call->is_asleep || call->pc != (uint64_t)registers[REG_RIP] || call->stack_pointer != (uint64_t)registers[REG_RSP])
     return 0;
-  registers[REG_RAX] = code[-4] | code[-3] << 8;
+  for (unsigned i = 0; i < sizeof order; i++)
+    if (call->arguments[i] != (uint64_t)registers[order[i]]) return 0;
+  return 1;
+}
+
+// Async-signal-safe. The kernel has replaced the number of the call by -EINTR; all other registers are as they were.
+int crash_arch_restart_call(ucontext_t *context, const struct crash_noted_call *noted) {
+  greg_t *registers = context->uc_mcontext.gregs;
+  if (registers[REG_RAX] != -EINTR) return 0;
+  uint64_t call = (uint64_t)registers[REG_RIP] - 2;
+  long number = noted ? (long)noted->number : call_number(call);
+  if (!crash_call_is_repeatable(number)) return 0;
+  // The kernel has stored what is left of a relative sleep, where it was given a place for it: that is what is slept.
+  if (number == SYS_nanosleep && registers[REG_RSI]) registers[REG_RDI] = registers[REG_RSI];
+  if (number == SYS_clock_nanosleep && registers[REG_RSI] == 0 && registers[REG_R10])
+    registers[REG_RDX] = registers[REG_R10];
+  registers[REG_RAX] = number;
   registers[REG_RIP] = (greg_t)call;
   return 1;
 }

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "CCrashSupport.h"
 #include "syscalls.h"
 
 // Reads the start of a small file as text. Returns its length, 0 where it cannot be read.
@@ -105,4 +106,8 @@ void crash_process_describe(struct crash_record *record) {
     process->system_length = (uint16_t)named;
   }
   crash_record_commit(record, CRASH_SECTION_PROCESS, sizeof *process);
+}
+
+int crash_support_exchange(int folder, const char *one, const char *other) {
+  return (int)syscall(SYS_renameat2, folder, one, folder, other, 2 /* RENAME_EXCHANGE */);
 }

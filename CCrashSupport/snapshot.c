@@ -131,7 +131,7 @@ static int64_t sample(struct crash_record *record, struct places *used, int is_f
   // A crash that waits for this one goes on as soon as it is done; one that came first ends the process.
   if (crash_capture.record.header->crash_state != CRASH_STATE_NONE || !crash_threads_reserve(0)) return -1;
   int64_t begin = crash_clock_ns(CLOCK_MONOTONIC);
-  size_t count = crash_threads_stop(&without_room, SNAPSHOT_SILENCE_NS);
+  size_t count = crash_threads_stop(&without_room, SNAPSHOT_SILENCE_NS, 1);
   if (count > CRASH_OTHER_THREADS) {
     without_room += count - CRASH_OTHER_THREADS;
     count = CRASH_OTHER_THREADS;
@@ -142,7 +142,7 @@ static int64_t sample(struct crash_record *record, struct places *used, int is_f
     else
       compare(record, &cache, i, used->threads);
   }
-  crash_threads_let_go();
+  crash_threads_let_go_courteously();
   int64_t duration = crash_clock_ns(CLOCK_MONOTONIC) - begin;
   if (is_first && without_room) {
     crash_record_note(record, CRASH_NOTE_THREADS_OVER_CAP, 0, without_room, 0);

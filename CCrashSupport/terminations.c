@@ -70,6 +70,10 @@ int crash_termination_is_ours(const struct sigaction *action) {
   return (action->sa_flags & SA_SIGINFO) && action->sa_sigaction == on_termination;
 }
 
+int crash_termination_handler_is_ours(const void *handler) {
+  return handler == (const void *)(uintptr_t)on_termination;
+}
+
 void crash_terminations_install(void) {
   if (crash_capture.pid == 1) return;
   struct sigaction action, former;

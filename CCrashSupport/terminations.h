@@ -17,4 +17,7 @@ void crash_terminations_uninstall(void);
 /// Whether an action is the one that `crash_terminations_install` puts in place. Async-signal-safe.
 int crash_termination_is_ours(const struct sigaction *action);
 
+/// The same for a handler alone, as the kernel has it. Async-signal-safe.
+int crash_termination_handler_is_ours(const void *handler);
+
 #endif

@@ -43,9 +43,10 @@ int crash_threads_reserve(int64_t patience_ns);
 /// Stops all other known threads and waits until they stand still, `silence_ns` after the last answer at most.
 ///
 /// Each gets signal 33 (glibc's SIGSETXID), which no libc call can block, and waits in its handler. Returns how many there
-/// are, the silent ones included. `without_room` becomes the number of threads that are not known.
+/// are, the silent ones included. `without_room` becomes the number of threads that are not known. `is_courteous` for a look
+/// at threads that live on: the main thread is stopped behind the others, which `crash_threads_let_go_courteously` explains.
 /// Async-signal-safe; by one thread at a time.
-size_t crash_threads_stop(size_t *without_room, int64_t silence_ns);
+size_t crash_threads_stop(size_t *without_room, int64_t silence_ns, int is_courteous);
 
 /// The `index`-th of them. Async-signal-safe.
 struct crash_stopped_thread crash_threads_stopped(size_t index);
@@ -59,5 +60,10 @@ void crash_threads_expect_death(int signal);
 /// their whole timeout where they have one (`crash_arch_restart_call` says which cannot be). Does nothing where none is
 /// stopped. Async-signal-safe.
 void crash_threads_let_go(void);
+
+/// The same behind a look at threads that live on: a signal that came meanwhile is taken by whom it was for, which may take
+/// a few milliseconds, and a call is not made again where a handler of the host's has just run. Needs `rt_sigpending`, which
+/// the crash path does without. Async-signal-safe.
+void crash_threads_let_go_courteously(void);
 
 #endif

@@ -137,6 +137,10 @@ int crash_support_capture_snapshot(const struct crash_support_snapshot_request *
 /// Not async-signal-safe.
 int crash_support_catch_quit(void);
 
+/// Exchanges two files of a folder in one step (`renameat2`, which libc before 2.28 and Swift's view of it do not have).
+/// Returns 0, or -1 with errno: ENOENT where one is not there. Async-signal-safe but for errno.
+int crash_support_exchange(int folder, const char *one, const char *other);
+
 /// Waits for SIGQUITs, and returns how many came since the last call. To be called by one thread. Not
 /// async-signal-safe.
 uint32_t crash_support_wait_for_quit(void);

@@ -196,6 +196,7 @@ struct ReportDecoder {
       switch key {
       case "watch": hang.watch = try value.string()
       case "silent_ms": hang.silentMilliseconds = try value.integer()
+      case "duration_ms": hang.durationMilliseconds = try value.integer()
       case "samples": hang.samples = try value.integer(0...Int(Int32.max))
       default: break
       }

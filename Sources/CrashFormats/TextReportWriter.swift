@@ -86,6 +86,9 @@ public struct TextReportWriter: Sendable {
     }
     row("Reason", report.reason?.rawValue)
     row("Message", report.message)
+    if let duration = report.hang?.durationMilliseconds {
+      row("Lasted", "\(duration / 1_000).\(duration / 100 % 10) s")
+    }
     if let ending = report.ending {
       row("Exit status", ending.exitStatus.map { String($0) })
       row("Evidence", ending.evidence.joined(separator: "\n"))

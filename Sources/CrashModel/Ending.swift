@@ -51,10 +51,16 @@ public struct HangInfo: Hashable, Sendable {
   public var silentMilliseconds: Int64?
   /// How often the threads were looked at.
   public var samples: Int?
+  /// How long it lasted in all, in milliseconds; nil where that is not known: it had not ended when the report was taken
+  /// from the spool, or the process ended in it.
+  public var durationMilliseconds: Int64?
 
-  public init(watch: String, silentMilliseconds: Int64? = nil, samples: Int? = nil) {
+  public init(
+    watch: String, silentMilliseconds: Int64? = nil, samples: Int? = nil, durationMilliseconds: Int64? = nil
+  ) {
     self.watch = watch
     self.silentMilliseconds = silentMilliseconds
     self.samples = samples
+    self.durationMilliseconds = durationMilliseconds
   }
 }

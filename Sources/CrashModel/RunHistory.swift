@@ -23,6 +23,26 @@ public struct RunHistory: Hashable, Sendable {
     }
   }
 
+  /// One hang of a run.
+  public struct Hang: Hashable, Sendable {
+    /// UUIDv7 of its report: sorts by the time at which it was found.
+    public var reportID: String
+    public var runID: String
+    public var release: String?
+    /// The name under which the service has it watched, redacted.
+    public var watch: String
+    /// How long it lasted; nil where it did not end while its process lived.
+    public var milliseconds: Int64?
+
+    public init(reportID: String, runID: String, release: String?, watch: String, milliseconds: Int64? = nil) {
+      self.reportID = reportID
+      self.runID = runID
+      self.release = release
+      self.watch = watch
+      self.milliseconds = milliseconds
+    }
+  }
+
   /// The runs of one release.
   public struct Release: Hashable, Sendable {
     /// nil for runs that have none.
@@ -41,6 +61,7 @@ public struct RunHistory: Hashable, Sendable {
   /// More than the records that are worked on between two writes of the file, so that none is counted twice.
   public static let maximumRuns = 512
   public static let maximumReleases = 64
+  public static let maximumHangs = 64
   /// The releases that there was no room for, together.
   public static let olderReleases = "(older releases)"
   public static let maximumBytes = 1 << 20
@@ -50,6 +71,8 @@ public struct RunHistory: Hashable, Sendable {
   public private(set) var runs: [Run] = []
   /// In the order in which they were first seen.
   public private(set) var releases: [Release] = []
+  /// Oldest first.
+  public private(set) var hangs: [Hang] = []
 
   public init() {}
 
@@ -64,6 +87,14 @@ public struct RunHistory: Hashable, Sendable {
     if runs.count > Self.maximumRuns { runs.removeFirst(runs.count - Self.maximumRuns) }
     add(run.ending, 1, toRelease: run.release)
     return true
+  }
+
+  /// Stores a hang, or what has become of it.
+  public mutating func add(_ hang: Hang) {
+    hangs.removeAll { $0.reportID == hang.reportID }
+    let place = hangs.lastIndex { $0.reportID < hang.reportID }.map { $0 + 1 } ?? 0
+    hangs.insert(hang, at: place)
+    if hangs.count > Self.maximumHangs { hangs.removeFirst(hangs.count - Self.maximumHangs) }
   }
 
   private mutating func add(_ kind: Ending.Kind, _ count: Int, toRelease name: String?) {
@@ -129,9 +160,18 @@ public struct RunHistory: Hashable, Sendable {
         runs.append(
           Run(
             id: String(words[1]), release: release.value, ending: kind, signal: signal.value, stackHash: hash.value))
+      case "hang" where words.count == 6:
+        guard let release = Self.decoded(words[3]), let watch = Self.decoded(words[5]),
+          words[4] == "-" || Int64(words[4]) != nil, hangs.count < Self.maximumHangs
+        else { continue }
+        hangs.append(
+          Hang(
+            reportID: String(words[1]), runID: String(words[2]), release: release.value, watch: watch.value ?? "",
+            milliseconds: Int64(words[4])))
       default: continue
       }
     }
+    hangs.sort { $0.reportID < $1.reportID }
     runs.sort { $0.id < $1.id }
   }
 
@@ -147,6 +187,10 @@ public struct RunHistory: Hashable, Sendable {
     for run in runs {
       text += "run \(run.id) \(Self.encoded(run.release)) \(run.ending.rawValue) \(Self.encoded(run.signal)) "
       text += "\(Self.encoded(run.stackHash))\n"
+    }
+    for hang in hangs {
+      text += "hang \(hang.reportID) \(hang.runID) \(Self.encoded(hang.release)) "
+      text += "\(hang.milliseconds.map { String($0) } ?? "-") \(Self.encoded(hang.watch))\n"
     }
     return Array(text.utf8)
   }

@@ -1,3 +1,4 @@
+private import CCrashSupport
 internal import Glibc
 
 /// An open file, closed when it goes out of scope.
@@ -135,5 +136,25 @@ package struct Descriptor: ~Copyable {
       throw SystemError(number: error.number, "storing \(name), \(error.operation)")
     }
     try synchronize()
+  }
+
+  /// The same for a file that somebody may take away at any time: what is gone does not come back.
+  ///
+  /// - Returns: whether it was still there.
+  @discardableResult
+  func replaceExisting(_ name: String, with bytes: [UInt8]) throws(SystemError) -> Bool {
+    let temporary = "." + name + ".tmp"
+    try remove(temporary)
+    // Behind the exchange this is the former file.
+    defer { unlinkat(raw, temporary, 0) }
+    let file = try Descriptor.open(temporary, in: self, flags: O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
+    try file.write(bytes)
+    try file.synchronize()
+    guard crash_support_exchange(raw, temporary, name) == 0 else {
+      guard errno == ENOENT else { throw .last("exchanging \(name)") }
+      return false
+    }
+    try synchronize()
+    return true
   }
 }

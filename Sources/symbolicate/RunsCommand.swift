@@ -31,6 +31,9 @@ struct RunsCommand {
       for release in history.releases {
         try documents.add("release-runs/1") { Self.write(release, of: spool, to: &$0) }
       }
+      for hang in history.hangs {
+        try documents.add("run-hang/1") { Self.write(hang, of: spool, to: &$0) }
+      }
       if options.format == .text {
         try output.write((isFirst ? "" : "\n") + text(of: history, spool))
         isFirst = false
@@ -106,7 +109,24 @@ struct RunsCommand {
       let row = history.sameCrashesInARow
       text += row > 1 ? "; the same crash \(row) times in a row\n" : "\n"
     }
-    return text
+    return text + hangs(of: history)
+  }
+
+  private static let hangsShown = 10
+
+  /// The last ones; JSON has all that are kept.
+  private func hangs(of history: RunHistory) -> String {
+    guard !history.hangs.isEmpty else { return "" }
+    var table = TextTable(columns: [
+      .init("HANG", minimumWidth: 10), .init("RELEASE"), .init("LASTED", isRightAligned: true), .init("REPORT"),
+    ])
+    for hang in history.hangs.suffix(Self.hangsShown) {
+      table.add([
+        Printable.line(hang.watch), Printable.line(hang.release ?? "-"),
+        hang.milliseconds.map { "\($0 / 1_000).\($0 / 100 % 10) s" } ?? "no end", Printable.line(hang.reportID),
+      ])
+    }
+    return "\n" + table.text(width: output.width)
   }
 
   /// Never 100.0 % where there was a crash.
@@ -117,6 +137,15 @@ struct RunsCommand {
   }
 
   // MARK: JSON
+
+  private static func write(_ hang: RunHistory.Hang, of spool: FilePath, to writer: inout JSONWriter) {
+    writer.member("spool", spool.description)
+    writer.member("report_id", hang.reportID)
+    writer.member("run_id", hang.runID)
+    writer.member("release", hang.release)
+    writer.member("watch", hang.watch)
+    writer.member("duration_ms", hang.milliseconds)
+  }
 
   private static func write(_ release: RunHistory.Release, of spool: FilePath, to writer: inout JSONWriter) {
     writer.member("spool", spool.description)

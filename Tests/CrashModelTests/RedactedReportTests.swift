@@ -36,7 +36,8 @@ import Testing
       senderPID: 1, senderUID: 1)
     report.ending = Ending(
       kind: .killed, exitStatus: 1, evidence: [address("evidence")], couldAlsoBe: [address("could also be")])
-    report.hang = HangInfo(watch: address("watch"), silentMilliseconds: 5_000, samples: 5)
+    report.hang = HangInfo(
+      watch: address("watch"), silentMilliseconds: 5_000, samples: 5, durationMilliseconds: 7_000)
     report.process = ProcessInfo(
       id: 1, executable: "/home/" + address("ay") + "/orderd", host: address("host"), system: address("system"),
       architecture: address("architecture"), startTime: Timestamp(rawValue: 0))

@@ -34,6 +34,10 @@ import Testing
     Way(how: "handler_exit", sent: SIGTERM, status: .exited(0), verdict: .clean),
     Way(how: "handler_silent", sent: SIGTERM, status: .exited(0), verdict: .killed),
     Way(how: "handler_before", sent: SIGTERM, status: .signaled(SIGTERM), verdict: .terminated, signal: "SIGTERM"),
+    Way(how: "sigwait", sent: SIGTERM, status: .exited(0), verdict: .clean),
+    Way(how: "signalfd", sent: SIGTERM, status: .exited(0), verdict: .clean),
+    Way(how: "dispatch_source", sent: SIGTERM, status: .exited(0), verdict: .clean),
+    Way(how: "query", sent: SIGTERM, status: .signaled(SIGTERM), verdict: .terminated, signal: "SIGTERM"),
     Way(how: "ignored", status: .exited(0), verdict: .clean),
     Way(how: "pipe", status: .signaled(SIGPIPE), verdict: .terminated, signal: "SIGPIPE"),
     Way(how: "alarm", status: .signaled(SIGALRM), verdict: .terminated, signal: "SIGALRM"),
@@ -52,7 +56,10 @@ import Testing
     child.coreLimit = 0
     let running = try child.start()
     if let sent {
-      #expect(running.readLine().hasPrefix("ready"))
+      // It may say other things first.
+      var line = running.readLine()
+      while !line.isEmpty, !line.hasPrefix("ready") { line = running.readLine() }
+      #expect(line.hasPrefix("ready"))
       kill(running.processID, sent)
     }
     return try running.finish()
@@ -120,6 +127,48 @@ import Testing
     try spool.process()
     #expect(history(spool).runs.map(\.ending) == [.clean])
     #expect(spool.names("new") == [])
+  }
+
+  /// A program that the service starts finds every signal as the service itself found it.
+  @Test func childrenFindTheirSignalsAsTheyWere() throws {
+    let spool = try SpoolFixture()
+    let outcome = try run("child", in: spool)
+    #expect(outcome.status == .exited(0), "\(outcome.text)")
+    // Neither caught nor blocked, nor ignored; and ended by SIGTERM.
+    for mask in ["SigBlk", "SigCgt", "SigIgn"] { #expect(signals(mask, outcome.text) == 0, "\(outcome.text)") }
+    #expect(outcome.text.hasSuffix("child 0\nchild \(SIGTERM)\n"), "\(outcome.text)")
+  }
+
+  /// A mask of signals from `/proc/self/status`, without libc's own two: its `posix_spawn` lets every child ignore them.
+  private func signals(_ mask: String, _ status: String) -> UInt64? {
+    let line = status.split(separator: "\n").first { $0.hasPrefix(mask + ":\t") }
+    return line.flatMap { UInt64($0.dropFirst(mask.count + 2), radix: 16) }.map { $0 & ~(3 << 31) }
+  }
+
+  /// What a service ignores from its start, as under `nohup`, it goes on to ignore, and so do its children.
+  @Test func whatIsIgnoredStaysIgnored() throws {
+    let spool = try SpoolFixture()
+    func child(_ how: String) -> ChildProcess {
+      ChildProcess([
+        "/bin/sh", "-c", "trap '' HUP USR1; exec \"$0\" end \"$1\" \"$2\"", builtProduct("EndingRunner"), how,
+        spool.path,
+      ])
+    }
+    let asked = try child("query").start()
+    for expected in ["1 ignored", "2 handler", "15 handler", "10 ignored", "17 default", "28 default"] {
+      #expect(asked.readLine() == "action \(expected)")
+    }
+    #expect(asked.readLine().hasPrefix("ready"))
+    kill(asked.processID, SIGHUP)
+    kill(asked.processID, SIGUSR1)
+    kill(asked.processID, SIGTERM)
+    #expect(try asked.finish().status == .signaled(SIGTERM))
+    let outcome = try child("child").run()
+    #expect(outcome.status == .exited(0))
+    #expect(signals("SigIgn", outcome.text) == 1 << UInt64(SIGHUP - 1) | 1 << UInt64(SIGUSR1 - 1), "\(outcome.text)")
+    try spool.process()
+    #expect(history(spool).runs.map(\.ending) == [.terminated, .clean])
+    #expect(history(spool).runs.first?.signal == "SIGTERM")
   }
 
   @Test func aRunThatIsAliveIsLeftAlone() throws {

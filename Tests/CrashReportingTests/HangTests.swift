@@ -1,4 +1,6 @@
+import CrashModel
 import Foundation
+import Glibc
 import TestSupport
 import Testing
 
@@ -47,13 +49,42 @@ import Testing
     }
     let blamed = frames[first...].first { $0["in_app"] as? Bool == true }
     #expect((blamed?["function"] as? String)?.contains(hang.blame) == true, "\(frames.map { $0["function"] ?? "?" })")
-    if hang.ends, hang.how != "pool" { #expect(outcome.text.contains("[hang_ended]"), "\(outcome.text)") }
+    let remembered = RunHistory(text: contents(of: spool.path + "/history")).hangs
+    #expect(remembered.map(\.reportID) == [report["id"] as? String])
+    #expect(remembered.first?.watch == details["watch"] as? String)
+    #expect(remembered.first?.milliseconds == (details["duration_ms"] as? Int).map(Int64.init))
+    if hang.ends, hang.how != "pool" {
+      #expect(outcome.text.contains("[hang_ended]"), "\(outcome.text)")
+      // Longer than it was silent when it was found, and written down behind the report.
+      #expect(try #require(details["duration_ms"] as? Int) > (details["silent_ms"] as? Int ?? 0))
+    } else if !hang.ends {
+      #expect(details["duration_ms"] == nil)
+    }
   }
+
+  /// People look at a process that is traced, and it stands still for as long as they do.
+  @Test(.enabled(if: access(Self.strace, X_OK) == 0, "strace is not installed"))
+  func aProcessThatIsTracedDoesNotHang() throws {
+    let spool = try SpoolFixture()
+    let outcome = try ChildProcess([
+      Self.strace, "-f", "-qq", "-o", "/dev/null", "-e", "trace=none", builtProduct("EndingRunner"), "hang", "queue",
+      spool.path, "500",
+    ]).run()
+    #expect(outcome.status == .exited(0), "\(outcome.text)\(outcome.errorText)")
+    #expect(outcome.text.hasSuffix("done\n") && !outcome.text.contains("[hang_found]"), "\(outcome.text)")
+    #expect(spool.names("new") == [])
+  }
+
+  private static let strace = "/usr/bin/strace"
 
   /// Everything answers, and everything else wants the processors.
   @Test func aBusyMachineIsNoHang() throws {
     let spool = try SpoolFixture()
-    let outcome = try ChildProcess([builtProduct("EndingRunner"), "hang", "healthy", spool.path, "2000"]).run()
+    // `Tests/soak` asks for more.
+    let pings = ProcessInfo.processInfo.environment["HEALTHY_PINGS"].flatMap { Int($0) } ?? 300
+    let outcome = try ChildProcess([builtProduct("EndingRunner"), "hang", "healthy", spool.path, "2000", "\(pings)"])
+      .run()
+    #expect(outcome.text.contains(" pings were answered"), "\(outcome.text)")
     #expect(outcome.status == .exited(0), "\(outcome.text)")
     #expect(!outcome.text.contains("[hang_found]"), "\(outcome.text)")
     #expect(spool.names("new") == [])

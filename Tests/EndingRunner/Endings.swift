@@ -1,4 +1,5 @@
 import CrashReporting
+import Dispatch
 import Glibc
 
 /// Ends the process. Returns for the ways in which the main function returns.
@@ -45,6 +46,59 @@ func end(_ how: String) {
     kill(getpid(), SIGTERM)
     exit(0)
   case "wait": wait()
+  case "sigwait", "signalfd":
+    // A service that takes its signals when it wants to: no handler runs for what is blocked.
+    var set = sigset_t()
+    sigemptyset(&set)
+    sigaddset(&set, SIGTERM)
+    pthread_sigmask(SIG_BLOCK, &set, nil)
+    say("ready \(getpid())")
+    var number: Int32 = 0
+    if how == "sigwait" {
+      sigwait(&set, &number)
+    } else {
+      typealias Create = @convention(c) (Int32, UnsafePointer<sigset_t>, Int32) -> Int32
+      guard let symbol = dlsym(nil, "signalfd") else { fail("no signalfd") }
+      var information = [UInt32](repeating: 0, count: 32)  // signalfd_siginfo, whose first field is the number
+      let length = read(unsafeBitCast(symbol, to: Create.self)(-1, &set, 0), &information, 128)
+      number = length == 128 ? Int32(information[0]) : 0
+    }
+    if number != SIGTERM { fail("signal \(number)") }
+    exit(0)
+  case "dispatch_source":
+    signal(SIGTERM, SIG_IGN)
+    source = DispatchSource.makeSignalSource(signal: SIGTERM, queue: .global())
+    source?.setEventHandler { exit(0) }
+    source?.setRegistrationHandler { say("ready \(getpid())") }
+    source?.resume()
+    while true { pause() }
+  case "child":
+    // What a program that this one starts finds: of its own signals, and when it sends itself one.
+    for script in ["exec cat /proc/self/status", "kill -TERM $$"] {
+      var child: pid_t = 0
+      let words: [UnsafeMutablePointer<CChar>?] = [strdup("sh"), strdup("-c"), strdup(script), nil]
+      guard posix_spawn(&child, "/bin/sh", nil, nil, words, environ) == 0 else { fail("no child") }
+      var status: Int32 = 0
+      waitpid(child, &status, 0)
+      say("child \(status)")
+    }
+    exit(0)
+  case "query":
+    for number in [SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGWINCH] {
+      var action = sigaction()
+      sigaction(number, nil, &action)
+      let handler = unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
+      say("action \(number) \(handler == 0 ? "default" : handler == 1 ? "ignored" : "handler")")
+    }
+    // As libraries do that put an action away and back again.
+    var former = sigaction()
+    sigaction(SIGTERM, nil, &former)
+    var ignore = former
+    ignore.__sigaction_handler.sa_handler = SIG_IGN
+    sigaction(SIGTERM, &ignore, nil)
+    kill(getpid(), SIGTERM)
+    sigaction(SIGTERM, &former, nil)
+    wait()
   case "raise": raise(SIGTERM)
   case "blocked_segv":
     var set = sigset_t()
@@ -91,6 +145,9 @@ func end(_ how: String) {
 
 // `unsafe`: set before the signal can come.
 nonisolated(unsafe) private var former: sighandler_t?
+
+// `unsafe`: set once, and kept for as long as the process lives.
+nonisolated(unsafe) private var source: (any DispatchSourceSignal)?
 
 private func wait() {
   say("ready \(getpid())")

@@ -82,16 +82,26 @@ func hang(_ how: String, limit: Duration) {
     usleep(hangTime + hangTime / 2)
     done()
   case "healthy":
-    // All processors are busy, and everything answers.
+    // More threads that run in circles than there are processors, and everything answers.
+    let answers = Answers(Int(argument(5)) ?? 500)
     let queue = DispatchQueue(label: "busy")
-    CrashReporter.watch(name: "busy queue", interval: .milliseconds(10), limit: limit) { queue.async(execute: $0) }
-    CrashReporter.watchCooperativePool(interval: .milliseconds(10), limit: limit)
-    let end = ContinuousClock.now.advanced(by: .seconds(5))
-    for _ in 0..<4 {
-      queue.async {}
-      _ = Thread { _ = runsInCircles(until: end) }
+    CrashReporter.watch(name: "busy queue", interval: .milliseconds(10), limit: limit) { answer in
+      queue.async {
+        answer()
+        answers.count()
+      }
     }
-    while ContinuousClock.now < end { usleep(100_000) }
+    CrashReporter.watch(name: "cooperative pool", interval: .milliseconds(10), limit: limit) { answer in
+      Task.detached {
+        answer()
+        answers.count()
+      }
+    }
+    for _ in 0..<4 {
+      _ = Thread { while !answers.areAll { _ = runsInCircles(until: .now.advanced(by: .milliseconds(10))) } }
+    }
+    while !answers.areAll { usleep(100_000) }
+    say("\(answers.sum) pings were answered")
     done()
   default: fail("no such hang: \(how)")
   }
@@ -108,6 +118,28 @@ private func done() {
   if !CrashReporter.flush(timeout: .seconds(60)) { fail("not stored in time") }
   say("done")
   exit(0)
+}
+
+/// Counts the answers of watches.
+// `@unchecked`: the number is reached under the semaphore only.
+private final class Answers: @unchecked Sendable {
+  private let lock = DispatchSemaphore(value: 1)
+  private let wanted: Int
+  private(set) var sum = 0
+
+  init(_ wanted: Int) { self.wanted = wanted }
+
+  func count() {
+    lock.wait()
+    sum += 1
+    lock.signal()
+  }
+
+  var areAll: Bool {
+    lock.wait()
+    defer { lock.signal() }
+    return sum >= wanted
+  }
 }
 
 /// A thread that does one thing and ends.

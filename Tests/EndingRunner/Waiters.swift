@@ -10,6 +10,7 @@ final class Waiters: @unchecked Sendable {
   private var rounds: [String: Int] = [:]
   private var isDone = false
   private var threads: [Thread] = []
+  private var semaphoreSet: Int32?
 
   private var isFinished: Bool {
     lock.wait()
@@ -27,11 +28,12 @@ final class Waiters: @unchecked Sendable {
   private func add(_ name: String, _ call: @escaping @Sendable () -> Int) {
     threads.append(
       Thread { [self] in
-        while !isFinished {
+        // Once at least, however late the thread gets a processor.
+        repeat {
           errno = 0
           let result = call()
           note(name, result < 0 && errno == EINTR)
-        }
+        } while !isFinished
       })
   }
 
@@ -92,6 +94,68 @@ final class Waiters: @unchecked Sendable {
       let result = recv(socket, &byte, 1, 0)
       return result
     }
+    // Through the wrappers that load an argument behind the number of the call, or have the number 0.
+    add("recvfrom") {
+      var byte: UInt8 = 0
+      return recvfrom(socket, &byte, 1, 0, nil, nil)
+    }
+    add("read") {
+      var byte: UInt8 = 0
+      return read(socket, &byte, 1)
+    }
+    add("readv") {
+      var byte: UInt8 = 0
+      return withUnsafeMutablePointer(to: &byte) { pointer in
+        var part = iovec(iov_base: pointer, iov_len: 1)
+        return readv(socket, &part, 1)
+      }
+    }
+    add("pselect") {
+      var time = timespec(tv_sec: 0, tv_nsec: 20_000_000)
+      var set = sigset_t()
+      sigemptyset(&set)
+      return Int(pselect(0, nil, nil, nil, &time, &set))
+    }
+    typealias Poll =
+      @convention(c) (
+        UnsafeMutablePointer<pollfd>, UInt, UnsafePointer<timespec>, UnsafePointer<sigset_t>
+      ) -> Int32
+    if let symbol = dlsym(nil, "ppoll") {
+      let pollWithMask = unsafeBitCast(symbol, to: Poll.self)
+      add("ppoll") {
+        var time = timespec(tv_sec: 0, tv_nsec: 20_000_000)
+        var set = sigset_t()
+        sigemptyset(&set)
+        var entry = pollfd(fd: reading, events: Int16(POLLIN), revents: 0)
+        return Int(pollWithMask(&entry, 1, &time, &set))
+      }
+    }
+    add("sleep") { sleep(1) == 0 ? 0 : -1 }
+    typealias Epoll = @convention(c) (Int32, UnsafeMutableRawPointer?, Int32, Int32, UnsafeMutableRawPointer?) -> Int32
+    if let create = dlsym(nil, "epoll_create1"), let wait = dlsym(nil, "epoll_pwait") {
+      let epoll = unsafeBitCast(create, to: Create.self)(0)
+      let epollWait = unsafeBitCast(wait, to: Epoll.self)
+      add("epoll_pwait") {
+        var event: (UInt64, UInt64) = (0, 0)
+        var set = sigset_t()
+        sigemptyset(&set)
+        return withUnsafeMutableBytes(of: &event) { Int(epollWait(epoll, $0.baseAddress, 1, 20, &set)) }
+      }
+    }
+    // System V's semaphores and message queues, which a signal interrupts whatever its flags are.
+    typealias Get = @convention(c) (Int32, Int32, Int32) -> Int32
+    typealias Operate = @convention(c) (Int32, UnsafeMutableRawPointer?, Int, UnsafeMutablePointer<timespec>?) -> Int32
+    if let get = dlsym(nil, "semget"), let operate = dlsym(nil, "semtimedop") {
+      let set = unsafeBitCast(get, to: Get.self)(0, 1, 0o600)
+      let operateTimed = unsafeBitCast(operate, to: Operate.self)
+      semaphoreSet = set
+      add("semtimedop") {
+        // sembuf: number, what to take, flags.
+        var operation: (UInt16, Int16, Int16) = (0, -1, 0)
+        var time = timespec(tv_sec: 0, tv_nsec: 20_000_000)
+        return withUnsafeMutableBytes(of: &operation) { Int(operateTimed(set, $0.baseAddress, 1, &time)) }
+      }
+    }
     add("sigtimedwait") {
       var set = sigset_t()
       sigemptyset(&set)
@@ -102,12 +166,12 @@ final class Waiters: @unchecked Sendable {
     // Computes, and sees at once when somebody touches its errno.
     threads.append(
       Thread { [self] in
-        while !isFinished {
+        repeat {
           errno = 4_711
           var sum = 0
           for index in 0..<20_000 { sum = sum &* 31 &+ index }
           note("errno", errno != 4_711 || sum == 1)
-        }
+        } while !isFinished
       })
     // A mask of its own.
     threads.append(
@@ -116,12 +180,12 @@ final class Waiters: @unchecked Sendable {
         sigemptyset(&set)
         sigaddset(&set, SIGUSR1)
         pthread_sigmask(SIG_SETMASK, &set, nil)
-        while !isFinished {
+        repeat {
           var now = sigset_t()
           usleep(1_000)
           pthread_sigmask(SIG_SETMASK, nil, &now)
           note("mask", sigismember(&now, SIGUSR1) != 1 || sigismember(&now, SIGUSR2) != 0)
-        }
+        } while !isFinished
       })
   }
 
@@ -130,9 +194,57 @@ final class Waiters: @unchecked Sendable {
     isDone = true
     lock.signal()
     for thread in threads { thread.join() }
+    typealias Control = @convention(c) (Int32, Int32, Int32) -> Int32
+    if let semaphoreSet, let control = dlsym(nil, "semctl") {
+      _ = unsafeBitCast(control, to: Control.self)(semaphoreSet, 0, 0)  // IPC_RMID
+    }
     for (name, count) in rounds.sorted(by: { $0.key < $1.key }) {
       say("waited \(name) \(count) disturbed \(seen[name] ?? 0)")
     }
+  }
+}
+
+// `unsafe`: one word, counted up by a handler.
+private nonisolated(unsafe) var signalsSeen = 0
+
+/// Waits for signals as many a service does, in a call that returns EINTR when a handler has run, while snapshots are taken
+/// without a pause. Says which signal it has seen.
+func waitForSignals(_ count: Int) {
+  signal(SIGUSR1) { _ in signalsSeen += 1 }
+  let flag = StopFlag()
+  let taker = Thread {
+    while !flag.isSet {
+      CrashReporter.captureSnapshot()
+      usleep(1_000)
+    }
+  }
+  for number in 1...max(count, 1) {
+    say("waiting \(number)")
+    while signalsSeen < number {
+      var entry = pollfd(fd: -1, events: 0, revents: 0)
+      let result = poll(&entry, 1, -1)
+      // It may end before the handler has run in another thread.
+      if result >= 0 || errno != EINTR { fail("poll ended by itself") }
+    }
+  }
+  flag.set()
+  taker.join()
+  say("done")
+}
+
+// `@unchecked`: the flag is reached under the semaphore only.
+private final class StopFlag: @unchecked Sendable {
+  private let lock = DispatchSemaphore(value: 1)
+  private var flag = false
+  var isSet: Bool {
+    lock.wait()
+    defer { lock.signal() }
+    return flag
+  }
+  func set() {
+    lock.wait()
+    flag = true
+    lock.signal()
   }
 }
 

@@ -6,9 +6,11 @@ import Glibc
 //
 // `EndingRunner end HOW DIR`: starts, says `ready PID`, and ends that way.
 // `EndingRunner hang HOW DIR LIMIT`: starts, watches, hangs that way for a while, and ends in good order. LIMIT in ms.
+// `EndingRunner hang healthy DIR LIMIT PINGS`: the same without a hang, until so many pings were answered.
 // `EndingRunner snapshot DIR COUNT`: has threads that wait in every call that a signal interrupts, takes so many snapshots
 // by itself, and says what the threads saw of it.
 // `EndingRunner quit DIR`: the same, and the snapshots are asked for by SIGQUIT until standard input ends.
+// `EndingRunner signals DIR COUNT`: its main thread waits for so many SIGUSR1 while snapshots are taken.
 // `EndingRunner stopped DIR THREADS COUNT`: how long threads that wait stood still, in nanoseconds.
 // `EndingRunner errors DIR`: 32 threads report errors, all at once.
 // `EndingRunner previous DIR`: starts and says how the runs before ended.
@@ -49,7 +51,11 @@ case "snapshot":
   start(argument(2))
   let waiters = Waiters()
   for _ in 0..<(Int(argument(3)) ?? 1) {
-    if !CrashReporter.captureSnapshot() { say("no snapshot") }
+    // Refused where ten wait to become reports.
+    if !CrashReporter.captureSnapshot() {
+      if !CrashReporter.flush(timeout: .seconds(60)) { fail("not stored in time") }
+      if !CrashReporter.captureSnapshot() { say("no snapshot") }
+    }
     usleep(2_000)
   }
   waiters.finish()
@@ -60,6 +66,10 @@ case "quit":
   say("ready \(getpid())")
   _ = readLine()
   waiters.finish()
+  if !CrashReporter.flush(timeout: .seconds(60)) { fail("not stored in time") }
+case "signals":
+  start(argument(2)) { $0.diagnostics = { _ in } }
+  waitForSignals(Int(argument(3)) ?? 1)
   if !CrashReporter.flush(timeout: .seconds(60)) { fail("not stored in time") }
 case "stopped":
   start(argument(2))
@@ -78,5 +88,5 @@ case "ping": measurePing(Int(argument(2)) ?? 100_000)
 case "capture":
   start(argument(2))
   measureCapture()
-default: fail("usage: EndingRunner end|hang|snapshot|quit|stopped|errors|previous|ping|capture …")
+default: fail("usage: EndingRunner end|hang|snapshot|quit|signals|stopped|errors|previous|ping|capture …")
 }

@@ -44,6 +44,32 @@ import Testing
     #expect(objects[2]["schema"] as? String == "symbolicate-summary/1" && objects[2]["runs"] as? Int == 2_003)
   }
 
+  @Test func hangsAreListedWithWhatTheyLasted() throws {
+    let run = "0192a3b4-c5d6-7e8f-9a0b-000000000001"
+    let folder = try spool { history in
+      history.add(self.run(1, "1.0.0", .killed))
+      for number in 0..<70 {
+        let id = "0192a3b4-c5d6-7e8f-9a0b-0000000001\(String(0x10 + number, radix: 16))"
+        history.add(RunHistory.Hang(reportID: id, runID: run, release: "1.0.0", watch: "main queue"))
+        // What is known later takes the place of what was known before.
+        if number % 2 == 1 {
+          history.add(
+            RunHistory.Hang(
+              reportID: id, runID: run, release: "1.0.0", watch: "main queue", milliseconds: Int64(7_000 + number)))
+        }
+      }
+    }
+    let text = try SymbolicateTool.run("runs", folder.path).text
+    #expect(text.components(separatedBy: "main queue").count - 1 == 10 && text.contains("LASTED"), "\(text)")
+    #expect(text.contains(" 7.0 s ") && text.contains(" no end "), "\(text)")
+    let lines = try SymbolicateTool.run("runs", "--format", "ndjson", folder.path).text.split(separator: "\n")
+    let objects = try lines.map { try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any] ?? [:] }
+    let hangs = objects.filter { $0["schema"] as? String == "run-hang/1" }
+    #expect(hangs.count == RunHistory.maximumHangs)
+    #expect(hangs.last?["duration_ms"] as? Int == 7_069 && hangs.last?["watch"] as? String == "main queue")
+    #expect(hangs.first?["duration_ms"] == nil && hangs.first?["run_id"] as? String == run)
+  }
+
   @Test func whatIsNoSpoolIsSaid() throws {
     let empty = try TemporaryDirectory("runs")
     let none = try SymbolicateTool.run("runs", empty.path)

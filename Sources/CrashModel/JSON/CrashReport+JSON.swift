@@ -134,6 +134,7 @@ extension JSONWriter {
     member("watch", hang.watch)
     member("silent_ms", hang.silentMilliseconds)
     member("samples", hang.samples)
+    member("duration_ms", hang.durationMilliseconds)
     endObject()
   }
 

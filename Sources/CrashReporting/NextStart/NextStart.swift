@@ -79,6 +79,24 @@ package struct NextStart: ~Copyable {
     }
   }
 
+  /// Writes down how long a hang lasted: in its report, where nobody has taken that away, and in the history.
+  static func complete(
+    _ hang: StoredHang, milliseconds: Int64, spool: consuming Spool, limits: SpoolLimits,
+    report: @escaping @Sendable (Diagnostic) -> Void
+  ) {
+    do throws(SystemError) {
+      let lock = try spool.lock()
+      var work = try NextStart(
+        spool: spool, limits: limits, builder: ReportBuilder(maximumBytes: limits.reportBytes), ownRunID: nil,
+        clock: .now(), machine: MachineState(), report: report)
+      try work.complete(hang, milliseconds)
+      try work.saveHistory()
+      _ = consume lock
+    } catch {
+      report(Diagnostic(.spoolUnavailable, "a hang's duration is not in its report: \(error)"))
+    }
+  }
+
   private init(
     spool: consuming Spool, limits: SpoolLimits, builder: ReportBuilder, ownRunID: [UInt8]?, clock: SpoolClock,
     machine: MachineState, report: @escaping @Sendable (Diagnostic) -> Void
@@ -316,15 +334,50 @@ package struct NextStart: ~Copyable {
     let expected = original.crashedThreadIndex
     original = builder.finished(original)
     if record.kind == .hang { HangBlame(hasher: builder.hasher).chooseThread(in: &original, expected: expected) }
+    if record.kind == .hang { original.hang?.durationMilliseconds = HangEnds.shared.milliseconds(of: name) }
     let what = record.kind == .hang ? original.message ?? "a hang" : "a snapshot"
     if record.kind == .snapshot { try makeRoomForSnapshot(original.stackHash?.digits ?? "") }
-    guard let stored = try put(original, isUnlimited: record.kind == .snapshot) else {
+    let stored = try put(original, isUnlimited: record.kind == .snapshot)
+    if record.kind == .hang { try remember(original, stored, name, of: record.snapshot?.ofRun) }
+    guard let stored else {
       counted.append((name, original.id))
       report(Diagnostic(.reportSuppressed, "\(what); counted, not stored"))
       return
     }
     try removeRecord(name)
     report(Diagnostic(.reportStored, "\(what): \(spool.path)/new/\(stored.fileName)"))
+  }
+
+  private mutating func remember(
+    _ hang: CrashReport, _ stored: ReportName?, _ record: String, of run: [UInt8]?
+  ) throws(SystemError) {
+    let entry = RunHistory.Hang(
+      reportID: hang.id, runID: hang.runID ?? "-", release: hang.release, watch: hang.hang?.watch ?? "",
+      milliseconds: hang.hang?.durationMilliseconds)
+    history.add(entry)
+    historyHasChanged = true
+    // That of an earlier run has no end that anybody would hear of.
+    guard let run, run == CrashReporter.runIDBytes else { return }
+    let remembered = StoredHang(name: stored, entry: entry)
+    // It may have ended since it was asked for.
+    if let milliseconds = HangEnds.shared.stored(record, remembered), entry.milliseconds == nil {
+      try complete(remembered, milliseconds)
+    }
+  }
+
+  private mutating func complete(_ hang: StoredHang, _ milliseconds: Int64) throws(SystemError) {
+    var entry = hang.entry
+    entry.milliseconds = milliseconds
+    history.add(entry)
+    historyHasChanged = true
+    guard let name = hang.name, let file = try? Descriptor.open(name.fileName, in: spool.new, flags: O_RDONLY) else {
+      return
+    }
+    let size = Int(clamping: try file.status().st_size)
+    guard let document = HangInfo.adding(milliseconds: milliseconds, to: try file.read(count: size, at: 0)) else {
+      return
+    }
+    try spool.new.replaceExisting(name.fileName, with: document)
   }
 
   /// Snapshots are asked for, so that none is refused for being the fourth of a day; the oldest goes instead.

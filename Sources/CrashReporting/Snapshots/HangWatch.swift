@@ -69,6 +69,10 @@ final class HangSubject: Sendable {
     var answeredAt: ContinuousClock.Instant?
     /// When a hang that was reported began.
     var hangSince: ContinuousClock.Instant?
+    /// File name of its record, once that was written.
+    var hangRecord: String?
+    /// How long it lasted, where it ended before.
+    var unrecorded: Duration?
     var number: UInt64 = 0
     var threadID: UInt32 = 0
     /// How many answers in a row came from that thread.
@@ -101,16 +105,32 @@ final class HangSubject: Sendable {
   private func answer(_ number: UInt64) {
     let now = ContinuousClock.now
     let thread = crash_support_thread_id()
-    let hang: Duration? = state.withLock { state in
+    let hang: (duration: Duration, record: String?)? = state.withLock { state in
       guard state.number == number, state.askedAt != nil else { return nil }
       state.askedAt = nil
       state.answeredAt = now
       state.sameThread = thread == state.threadID ? min(state.sameThread + 1, 1_000) : 1
       state.threadID = thread
-      defer { state.hangSince = nil }
-      return state.hangSince.map { now - $0 }
+      guard let since = state.hangSince else { return nil }
+      let record = state.hangRecord
+      state.hangSince = nil
+      state.hangRecord = nil
+      state.unrecorded = record == nil ? now - since : nil
+      return (now - since, record)
     }
-    if let hang { HangWatcher.ended(name, hang) }
+    guard let hang else { return }
+    HangWatcher.ended(name, hang.duration)
+    if let record = hang.record { HangEnds.shared.ended(record, milliseconds: hang.duration.wholeMilliseconds) }
+  }
+
+  /// The hang that was begun is in this record.
+  func setHangRecord(_ record: String) {
+    let ended: Duration? = state.withLock { state in
+      if state.hangSince != nil { state.hangRecord = record }
+      defer { state.unrecorded = nil }
+      return state.unrecorded
+    }
+    if let ended { HangEnds.shared.ended(record, milliseconds: ended.wholeMilliseconds) }
   }
 
   /// For how long there has been no answer; nil where there is none to come, or the hang was reported.
@@ -128,6 +148,7 @@ final class HangSubject: Sendable {
     state.withLock { state in
       guard let asked = state.askedAt, state.hangSince == nil else { return false }
       state.hangSince = asked
+      state.unrecorded = nil
       return true
     }
   }
@@ -246,10 +267,11 @@ final class HangWatcher: @unchecked Sendable {
     DiagnosticSink.shared.send(
       Diagnostic(.hangFound, "\(subject.name) has not answered for \(Self.text(silence))"))
     guard CrashReporter.isStarted,
-      Snapshots.take(
+      let record = Snapshots.take(
         watch: subject.name, silent: silence, threadID: subject.threadID, samples: Self.samples,
         pauseMicroseconds: Self.pauseMicroseconds)
     else { return }
+    subject.setHangRecord(record)
     BackgroundWork.shared.begin()
     let started = BackgroundThread.run {
       defer { BackgroundWork.shared.end() }
@@ -265,7 +287,7 @@ final class HangWatcher: @unchecked Sendable {
   }
 
   private static func text(_ duration: Duration) -> String {
-    let milliseconds = duration.components.seconds * 1_000 + duration.components.attoseconds / 1_000_000_000_000_000
+    let milliseconds = duration.wholeMilliseconds
     return "\(milliseconds / 1_000).\(milliseconds / 100 % 10) s"
   }
 
@@ -278,4 +300,8 @@ final class HangWatcher: @unchecked Sendable {
       line.hasPrefix("TracerPid:") && !line.hasSuffix("\t0")
     }
   }
+}
+
+extension Duration {
+  var wholeMilliseconds: Int64 { components.seconds * 1_000 + components.attoseconds / 1_000_000_000_000_000 }
 }

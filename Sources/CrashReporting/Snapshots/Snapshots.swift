@@ -25,9 +25,8 @@ extension CrashReporter {
     BackgroundWork.shared.begin()
     let started = BackgroundThread.run(.snapshot) {
       defer { BackgroundWork.shared.end() }
-      let isTaken = Snapshots.take()
+      let isTaken = Snapshots.take() != nil
       capture.finish(isTaken)
-      BackgroundThread.lowerPriority()
       if isTaken { Snapshots.process() }
     }
     guard started else {
@@ -42,10 +41,12 @@ extension CrashReporter {
 /// Snapshots and what becomes of them. Not for the threads of the host.
 enum Snapshots {
   /// Takes one. For a hang: what does not answer, for how long, and which thread should.
+  ///
+  /// - Returns: the file name of its record; nil where none was taken, which a diagnostic explains.
   static func take(
     watch: String? = nil, silent: Duration = .zero, threadID: UInt32 = 0, samples: UInt32 = 1,
     pauseMicroseconds: UInt32 = 0
-  ) -> Bool {
+  ) -> String? {
     var failure = crash_support_error()
     var taken = crash_support_snapshot()
     let parts = silent.components
@@ -59,11 +60,18 @@ enum Snapshots {
         silent_ns: nanoseconds, samples: samples, pause_us: pauseMicroseconds)
       return crash_support_capture_snapshot(&values, &taken, &failure)
     }
+    // A hang is always worth its report.
+    guard watch != nil || SnapshotTurn.shared.admit(ActiveRun.current?.limits.snapshots ?? 1) else {
+      fail("\(ActiveRun.current?.limits.snapshots ?? 1) of them wait to become reports")
+      return nil
+    }
     let result = watch.map { $0.withCString { request($0) } } ?? request(nil)
-    guard result != 0 else { return true }
+    guard result != 0 else {
+      return withUnsafeBytes(of: taken.record) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+    }
     let what = failure.what.map { String(cString: $0) } ?? "unknown step"
     fail(failure.number == 0 ? what : SystemError(number: failure.number, what).description)
-    return false
+    return nil
   }
 
   static func fail(_ why: String) {
@@ -71,7 +79,17 @@ enum Snapshots {
   }
 
   /// Makes reports of the records that were written. Where this process ends before, the next start does it.
+  ///
+  /// By one thread: one that comes while another is at work leaves its record to that one, so that a service which asks for
+  /// snapshots faster than reports are made does not fill up with threads that wait for their turn.
   static func process() {
+    guard SnapshotTurn.shared.begin() else { return }
+    // Not before: a thread that has nothing to do but to end should not have to wait for a processor.
+    BackgroundThread.lowerPriority()
+    repeat { processRecords() } while SnapshotTurn.shared.goesOn()
+  }
+
+  private static func processRecords() {
     guard let run = ActiveRun.current else { return }
     do throws(SystemError) {
       NextStart.run(
@@ -88,7 +106,7 @@ enum Snapshots {
       while true {
         guard crash_support_wait_for_quit() > 0, CrashReporter.isStarted else { continue }
         BackgroundWork.shared.begin()
-        let isTaken = take()
+        let isTaken = take() != nil
         let begun =
           isTaken
           && BackgroundThread.run {
@@ -99,6 +117,48 @@ enum Snapshots {
       }
     }
     if !started { fail("SIGQUIT is taken for nothing: no thread could be made") }
+  }
+}
+
+/// Whose turn it is to make reports of snapshots.
+// `@unchecked`: everything is reached under the lock.
+private final class SnapshotTurn: @unchecked Sendable {
+  static let shared = SnapshotTurn()
+
+  private let lock = BareLock()
+  /// The process that is at work, 0 for none: a child made by `fork` does not have its parent's thread.
+  private var processID: pid_t = 0
+  private var isAskedAgain = false
+  private var waiting = 0
+
+  /// Counts one that is about to be taken. Each is some hundred kilobytes until its report is made.
+  ///
+  /// - Returns: false where so many wait that the first ones of them would be removed as soon as they are reports.
+  func admit(_ most: Int) -> Bool {
+    lock.lock()
+    defer { lock.unlock() }
+    guard waiting < max(most, 1) else { return false }
+    waiting += 1
+    return true
+  }
+
+  /// - Returns: false where another thread is at work, which will see what there is.
+  func begin() -> Bool {
+    lock.lock()
+    defer { lock.unlock() }
+    isAskedAgain = processID == getpid()
+    processID = getpid()
+    if !isAskedAgain { waiting = 0 }
+    return !isAskedAgain
+  }
+
+  /// - Returns: whether somebody has asked meanwhile. The turn is over where nobody has.
+  func goesOn() -> Bool {
+    lock.lock()
+    defer { lock.unlock() }
+    if isAskedAgain { waiting = 0 } else { processID = 0 }
+    defer { isAskedAgain = false }
+    return isAskedAgain
   }
 }
 
