@@ -14,14 +14,15 @@ extension GroupTable {
     let header = #"{"schema":"\#(Self.stateSchema)","algorithm":"\#(StackHasher.algorithm)","groups":["#
     try emit(Array(header.utf8))
     var writer = JSONWriter()
-    let parts = allParts
-    for index in parts.indices {
+    var isFirst = true
+    try forEachPart { part throws(Failure) in
       writer.removeAll()
-      parts[index].writePart(to: &writer)
-      try emit(Array((index == 0 ? "\n" : ",\n").utf8) + writer.bytes)
+      part.writePart(to: &writer)
+      try emit(Array((isFirst ? "\n" : ",\n").utf8) + writer.bytes)
+      isFirst = false
     }
     // Behind the groups, so that a file that was cut has none.
-    try emit(Array("\n],\"group_count\":\(parts.count)}\n".utf8))
+    try emit(Array("\n],\"group_count\":\(partCount)}\n".utf8))
   }
 }
 

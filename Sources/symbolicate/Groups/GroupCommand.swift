@@ -75,6 +75,16 @@ struct GroupCollector {
   let diagnostics: Diagnostics
   let progress: Progress?
   let pipeline: ReportPipeline
+  /// Of reports that need no file and no rule, in the place of the pipeline.
+  private let named: NamedReports?
+
+  /// Remembers what it saw, whoever copies the collector.
+  private final class NamedReports {
+    var reader = NamedReportReader()
+    var analyzer: NamedStackAnalyzer
+
+    init(_ analyzer: NamedStackAnalyzer) { self.analyzer = analyzer }
+  }
 
   /// Of a group's stack, in bytes: what shows where it crashed. There is one for each bug, build and line.
   private static let stackLimit = 1_000
@@ -88,6 +98,7 @@ struct GroupCollector {
     table = GroupTable(keepsMembers: options.groups.showsMembers)
     showsStacks = options.groups.writesState || options.format != .text
     pipeline = ReportPipeline(options: options, for: .groups, progress: progress)
+    named = pipeline.makeAnalyzer().map { NamedReports($0) }
   }
 
   /// - Parameter output: gets errors as lines, with `--format ndjson`.
@@ -115,7 +126,9 @@ struct GroupCollector {
       try collectWithWorkers(&source, tell)
     } else {
       var collector = self
-      try source.forEach { report, place throws(Output.Failure) in
+      try source.forEach {
+        collector.take($0, $1, $2)
+      } _: { report, place throws(Output.Failure) in
         collector.add(report, place)
         return true
       } onError: { file, line, message throws(Output.Failure) in
@@ -134,6 +147,24 @@ struct GroupCollector {
       let count = totals.undated == 1 ? "1 report" : "\(totals.undated) reports"
       diagnostics.error("--since", "\(count) without a time left out")
     }
+  }
+
+  /// Adds a report whose frames all have their names, without making a `CrashReport` of it.
+  ///
+  /// - Returns: false where it is left to `add`.
+  mutating func take(_ parsed: ParsedReport, _ file: String, _ line: Int?) -> Bool {
+    guard let named, named.reader.read(parsed) else { return false }
+    let report = named.reader.report
+    if let since = options.groups.since {
+      // What is to be said of the others is said elsewhere.
+      guard let moment = report.timestamp, moment >= since else { return false }
+    }
+    let stackLimit = showsStacks ? Self.stackLimit : nil
+    guard table.add(report, with: &named.analyzer, stackLimit: stackLimit, whole: parsed.report) else { return false }
+    if let progress { progress.step(line.map { $0 > 1 ? "\(file):\($0)" : file } ?? file) }
+    totals.reports += 1
+    totals.frames += report.frames.count
+    return true
   }
 
   mutating func add(_ report: CrashReport, _ place: String) {
