@@ -11,8 +11,10 @@ extension GroupTable {
   ///
   /// - Parameter emit: gets the document piece by piece.
   public func writeState<Failure>(_ emit: ([UInt8]) throws(Failure) -> Void) throws(Failure) {
-    let header = #"{"schema":"\#(Self.stateSchema)","algorithm":"\#(StackHasher.algorithm)","groups":["#
-    try emit(Array(header.utf8))
+    var header = #"{"schema":"\#(Self.stateSchema)","algorithm":"\#(StackHasher.algorithm)""#
+    if let digest = settings?.rulesDigest { header += #","rules":"\#(digest)""# }
+    if settings?.acrossBuilds ?? false { header += #","across_builds":true"# }
+    try emit(Array((header + #","groups":["#).utf8))
     var writer = JSONWriter()
     var isFirst = true
     try forEachPart { part throws(Failure) in

@@ -96,6 +96,8 @@ public struct GroupTable: Sendable {
   private var lastScope: (name: String, number: InternedStrings.ID)?
   private var strings = InternedStrings()
   private let keepsMembers: Bool
+  /// What the hashes of its reports were made with; nil while nobody said. Joining tables does not look at it.
+  public var settings: HashSettings?
   private var lastFacts: (context: Int, generation: Int, facts: CommonFacts)?
 
   /// - Parameter keepsMembers: the ids of reports are kept, of the latest `GroupMembers.limit` of each group. With them a

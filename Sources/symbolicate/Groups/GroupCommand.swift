@@ -20,11 +20,14 @@ struct GroupCommand {
     defer { progress?.erase() }
     // Before the reports, whose reading may take hours.
     var baseline: GroupBaseline?
+    var baselineSettings: HashSettings?
     if let path = options.groups.baseline {
       do throws(GroupStateError) {
         guard let reader = GroupStateReader() else { throw GroupStateError("no memory") }
         let rules = options.grouping.rules
-        baseline = GroupBaseline(try reader.groups(of: path == FilePath("-") ? nil : path, rules: rules))
+        let earlier = try reader.groups(of: path == FilePath("-") ? nil : path, rules: rules)
+        baseline = GroupBaseline(earlier.groups)
+        baselineSettings = earlier.settings
       } catch {
         diagnostics.fatal("\(path): \(error.message)")
         return .nothing
@@ -38,7 +41,16 @@ struct GroupCommand {
       return collector.totals.status(hasAnswer: hasAnswer)
     }
     var groups = collector.table.groups(rules: options.grouping.rules)
-    if let baseline { groups = baseline.compare(groups) }
+    if let baseline {
+      groups = baseline.compare(groups)
+      // No reason to stop: whoever changes a rule must be able to see what became of the groups.
+      if let found = baselineSettings, let settings = collector.table.settings, found != settings {
+        diagnostics.error(
+          options.groups.baseline?.description ?? "--baseline",
+          "made with \(found.description), and these groups with \(settings.description): some are new or gone by that "
+            + "alone")
+      }
+    }
     groups = ordered(groups)
     try GroupWriter(options: options, output: output, diagnostics: diagnostics).write(groups, collector.totals)
     let failures = failures(among: groups)
@@ -114,6 +126,10 @@ struct GroupCollector {
     for problem in before {
       diagnostics.error(problem.path, problem.message)
       try tell(problem.path, nil, problem.message)
+    }
+    // Without reports, groups are shown as the states have them.
+    if states.isEmpty || !source.inputs.files.isEmpty || options.grouping.settings != HashSettings() {
+      table.settings = options.grouping.settings
     }
     for path in states {
       if let message = add(stateOf: path) {
@@ -202,6 +218,7 @@ struct GroupCollector {
     guard let reader = GroupStateReader() else { return "no memory" }
     do throws(GroupStateError) {
       let other = try reader.table(of: path)
+      try table.adoptSettings(of: other)
       totals.reports = totals.reports.addingClamped(other.reportCount)
       table.formUnion(other)
       return nil

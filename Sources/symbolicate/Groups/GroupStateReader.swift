@@ -41,6 +41,7 @@ struct GroupStateReader {
           + "\(GroupTable.stateSchema), as 'group --partial' writes it")
     }
     var table = GroupTable()
+    table.settings = contents.settings
     for part in contents.parts { table.add(part) }
     return table
   }
@@ -52,20 +53,28 @@ struct GroupStateReader {
       throw GroupStateError(error.description)
     }
     var table = GroupTable()
-    for part in try contents(of: bytes).parts { table.add(part) }
+    let contents = try contents(of: bytes)
+    table.settings = contents.settings
+    for part in contents.parts { table.add(part) }
     return table
   }
 
   /// Groups to compare with: of a state, or as `group --format json` and `ndjson` write them.
-  func groups(of path: FilePath?, rules: GroupingRules) throws(GroupStateError) -> [CrashGroup] {
+  ///
+  /// - Returns: with what the hashes were made with; nil where the file does not say it.
+  func groups(of path: FilePath?, rules: GroupingRules) throws(GroupStateError) -> (
+    groups: [CrashGroup], settings: HashSettings?
+  ) {
     let contents = try contents(of: path)
-    guard contents.isState else { return contents.parts }
+    guard contents.isState else { return (contents.parts, nil) }
     var table = GroupTable()
     for part in contents.parts { table.add(part) }
-    return table.groups(rules: rules)
+    return (table.groups(rules: rules), contents.settings)
   }
 
-  private func contents(of path: FilePath?) throws(GroupStateError) -> (parts: [CrashGroup], isState: Bool) {
+  private typealias Contents = (parts: [CrashGroup], isState: Bool, settings: HashSettings?)
+
+  private func contents(of path: FilePath?) throws(GroupStateError) -> Contents {
     let bytes: [UInt8]
     do throws(InputError) {
       // With room behind it for the parser.
@@ -80,7 +89,7 @@ struct GroupStateReader {
     return try contents(of: bytes)
   }
 
-  private func contents(of bytes: [UInt8]) throws(GroupStateError) -> (parts: [CrashGroup], isState: Bool) {
+  private func contents(of bytes: [UInt8]) throws(GroupStateError) -> Contents {
     let result = bytes.withUnsafeBytes { buffer in
       Result { () throws(GroupStateError) in
         try contents(UnsafeRawBufferPointer(rebasing: buffer.dropLast(JSONParser.padding)), buffer)
@@ -90,7 +99,7 @@ struct GroupStateReader {
   }
 
   private func contents(_ text: UnsafeRawBufferPointer, _ padded: UnsafeRawBufferPointer) throws(GroupStateError)
-    -> (parts: [CrashGroup], isState: Bool)
+    -> Contents
   {
     let objects: [JSONValues.Object]
     do throws(JSONValues.Failure) { objects = try JSONValues.read(text, arrayUnder: "groups") } catch {
@@ -107,19 +116,21 @@ struct GroupStateReader {
           "more than one document: another one begins at byte \(objects[1].range.lowerBound); merge files, do not join "
             + "them")
       }
-      return (try state(first, elements, inside, text, padded), true)
+      let (parts, settings) = try state(first, elements, inside, text, padded)
+      return (parts, true, settings)
     }
-    return (try list(objects, padded), false)
+    return (try list(objects, padded), false, nil)
   }
 
   private func state(
     _ object: JSONValues.Object, _ elements: [Range<Int>], _ inside: Range<Int>, _ text: UnsafeRawBufferPointer,
     _ padded: UnsafeRawBufferPointer
-  ) throws(GroupStateError) -> [CrashGroup] {
+  ) throws(GroupStateError) -> (parts: [CrashGroup], settings: HashSettings) {
     // What is around the groups is a document of its own.
     var frame = Array(text[object.range.lowerBound..<inside.lowerBound])
     frame += text[inside.upperBound..<object.range.upperBound]
     var count: Int?
+    var settings = HashSettings()
     try parse(frame) { root throws(ReportError) in
       var schema: String?
       var algorithm: String?
@@ -127,6 +138,8 @@ struct GroupStateReader {
         switch key {
         case "schema": schema = try value.string()
         case "algorithm": algorithm = try value.string()
+        case "rules": settings.rulesDigest = try GroupDecoder.digits(value)
+        case "across_builds": settings.acrossBuilds = try value.bool()
         case "group_count": count = try value.integer(0...Int.max)
         default: break
         }
@@ -152,7 +165,7 @@ struct GroupStateReader {
     for (index, range) in elements.enumerated() {
       parts.append(try part(range, padded, place: "groups[\(index)]"))
     }
-    return parts
+    return (parts, settings)
   }
 
   private func list(_ objects: [JSONValues.Object], _ padded: UnsafeRawBufferPointer) throws(GroupStateError)
@@ -345,7 +358,7 @@ private enum GroupDecoder {
     return StackHash(digits: digits, quality: quality)
   }
 
-  private static func digits(_ value: JSONValue) throws(ReportError) -> String {
+  static func digits(_ value: JSONValue) throws(ReportError) -> String {
     let text = try value.string()
     let isHash =
       text.utf8.count == 32
