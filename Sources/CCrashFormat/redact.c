@@ -323,6 +323,15 @@ static size_t local_start(const unsigned char *text, size_t start, size_t flushe
   return first > flushed && class_of[text[first - 1]] & WORD ? start : first;
 }
 
+// Whether what ends at `end` is the account and the host of a repository, `git@host:path`, and nobody's address. All who
+// use the host have the same account, and a log without it does not say where something was fetched from.
+static int is_repository(const unsigned char *text, size_t local, size_t at, size_t end, size_t length) {
+  if (at - local != 3 || !matches(text, local, at, "git")) return 0;
+  if (end + 1 >= length || text[end] != ':') return 0;
+  unsigned char next = text[end + 1];
+  return is_alphanumeric(next) || next == '/' || next == '~' || next == '_';
+}
+
 size_t crash_redact_whole(const char *source, size_t length) {
   enum { LONGEST = 320 };  // of an e-mail address: RFC 5321, 64 + 1 + 255
   const unsigned char *text = (const unsigned char *)source;
@@ -365,6 +374,10 @@ static void redact_once(struct output *out, size_t length) {
         if (local == start) local = local_start(text, start, out->flushed);
         if (i < url_end && credentials && credentials < local)
           local = credentials > out->flushed ? credentials : out->flushed;
+        if (end > i + 1 && local == start && is_repository(text, start, i, end, length)) {
+          i++;
+          continue;
+        }
         if (end > i + 1 && local < i) {
           if (text[start - (start > 0)] == '\'' && local < start) {
             // The apostrophe is no break then: what was read in front of it goes on behind the address.

@@ -94,6 +94,24 @@ static int names_value(const unsigned char *text, size_t at, const uint32_t *end
   return names_secret(text, end, endings);
 }
 
+// Whether the number at `at` may stand behind a word for a telephone: by the last letters of what is in front of it.
+static int follows_phone(const unsigned char *text, size_t at) {
+  size_t end = at;
+  while (end > 0 && at - end < 5 && !is_letter(text[end - 1]) && !is_digit(text[end - 1])) end--;
+  if (end < 2 || end == at || !is_letter(text[end - 1])) return 0;
+  unsigned char last = text[end - 1] | 32, second = text[end - 2] | 32, third = end > 2 ? text[end - 3] | 32 : 0;
+  switch (last) {
+  case 'e': return (second == 'n' && third == 'o') || (second == 'l' && third == 'i');    // phone, mobile
+  case 'l': return (second == 'e' && third == 't') || (second == 'i' && third == 'b');    // tel, mobil
+  case 'n': return (second == 'o' && third == 'f') || (second == 'd' && third == 's');    // telefon, msisdn
+  case 'o': return second == 'n';                                                         // phone no, telefono
+  case 'x': return second == 'a';                                                         // fax
+  case 'y': return second == 'd';                                                         // handy
+  case 'r': return second == 'e' || second == 'n';                                        // number, nummer, nr
+  default: return 0;
+  }
+}
+
 static int begins(const unsigned char *text, size_t at, size_t length, const char *word) {
   for (; *word; word++, at++)
     if (at >= length || (text[at] | 32) != (unsigned char)*word) return 0;
@@ -154,6 +172,17 @@ uint32_t crash_suspicions(const char *string, size_t length, const uint32_t endi
     if (L & L >> 1 & D2 >> 2 & FREE & own) found |= CRASH_SUSPECT_ACCOUNT;
     if (D2 & D >> 2 & H >> 3 & D2 >> 4 & H >> 6 & D4 >> 7 & own) found |= CRASH_SUSPECT_SOCIAL_SECURITY;
     if (PLUS & D >> 1 & FREE & own || D2 & D >> 2 & H >> 3 & D4 >> 4 & own) found |= CRASH_SUSPECT_PHONE;
+    if (!(found & CRASH_SUSPECT_PHONE)) {
+      uint64_t ZERO = IS(&block, '0') & D >> 1;
+      if ((ZERO >> 1 & IS(&block, '(') & own) || (ZERO & FREE & (H >> 2 | H >> 3 | H >> 4) & own) ||
+          (ZERO & FREE & DOT >> 2 & D2 >> 3 & DOT >> 5 & own))
+        found |= CRASH_SUSPECT_PHONE;
+      for (uint64_t at = D & FREE & own; at; at &= at - 1)
+        if (follows_phone(text, start + (size_t)__builtin_ctzll(at))) {
+          found |= CRASH_SUSPECT_PHONE;
+          break;
+        }
+    }
     if ((H & H >> 3 & H >> 6 & H >> 9 & own) || (C & C >> 3 & C >> 6 & C >> 9 & own) || (DOT & DOT >> 5 & own))
       found |= CRASH_SUSPECT_HARDWARE;
 

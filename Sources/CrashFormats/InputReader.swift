@@ -21,6 +21,14 @@ public final class InputReader {
   /// Of one file, in bytes: dozens of reports, and read in no time.
   private static let rereadLimit = 4 * 1024 * 1024
 
+  /// Reports that were taken before they were made.
+  package private(set) var takenCount = 0
+
+  /// Gets a report as it was parsed, with the line that it begins at.
+  ///
+  /// - Returns: whether nothing else is needed of it. Then it is no event.
+  package typealias Taker = (ParsedReport, _ line: Int?) -> Bool
+
   /// What is found on the way through a file.
   public enum Event: Sendable {
     /// A crash; `line` is where it begins, in a file of several.
@@ -54,9 +62,10 @@ public final class InputReader {
   ///   - requiresMark: JSON is read only if its beginning has a `"schema"`: for files that nobody named, of which most are
   ///     something else, and large ones too.
   ///   - beginning: what was read of the file before, from its start.
+  ///   - take: gets each report in JSON first.
   package func read(
     _ path: FilePath?, requiresMark: Bool = false, beginning: UnsafeRawBufferPointer = .init(start: nil, count: 0),
-    _ event: (Event) -> Bool
+    take: Taker = { _, _ in false }, _ event: (Event) -> Bool
   ) throws(InputError) {
     let file: InputFile
     if let path { file = try InputFile(path: path) } else { file = InputFile.standardInput() }
@@ -77,7 +86,7 @@ public final class InputReader {
       guard !requiresMark || InputFormat.hasMark(lines.unread) || InputFormat.hasBeginning(lines.unread) else {
         throw InputError(.unknownFormat, "JSON without a \"schema\" in its first \(lines.count) bytes")
       }
-      try readJSON(&lines, from: file, behind: 0, event)
+      try readJSON(&lines, from: file, behind: 0, take, event)
     case .log: try LogFile(contents: contents).read(&lines, from: file, event)
     }
   }
@@ -93,11 +102,13 @@ public final class InputReader {
   /// Reads lines of such a file.
   ///
   /// - Parameter firstLine: the number of the first of them in the file.
-  package func readLines(_ bytes: UnsafeRawBufferPointer, firstLine: Int, _ event: (Event) -> Bool) throws(InputError) {
+  package func readLines(_ bytes: UnsafeRawBufferPointer, firstLine: Int, take: Taker, _ event: (Event) -> Bool)
+    throws(InputError)
+  {
     var lines = LineBuffer(limit: Self.documentLimit, padding: ReportReader.padding, size: UInt64(bytes.count))
     lines.append(bytes, isAll: true)
     // Nothing is read from it, as all is there.
-    try readJSON(&lines, from: InputFile.standardInput(), behind: firstLine - 1, event)
+    try readJSON(&lines, from: InputFile.standardInput(), behind: firstLine - 1, take, event)
   }
 
   private func readRecord(_ lines: inout LineBuffer, from file: borrowing InputFile, _ event: (Event) -> Bool)
@@ -128,7 +139,8 @@ public final class InputReader {
   ///
   /// - Parameter lineNumber: how many lines were read before.
   private func readJSON(
-    _ lines: inout LineBuffer, from file: borrowing InputFile, behind lineNumber: Int, _ event: (Event) -> Bool
+    _ lines: inout LineBuffer, from file: borrowing InputFile, behind lineNumber: Int, _ take: Taker,
+    _ event: (Event) -> Bool
   ) throws(InputError) {
     var lineNumber = lineNumber
     let log = LogReader(json: contents)
@@ -158,7 +170,7 @@ public final class InputReader {
       skipsRest = false
       // Nearly every line is a whole document, and the parser sees that faster than the outline.
       if first.last(where: { $0 > 0x20 }) == UInt8(ascii: "}") {
-        let found = document(lines.unread, count: length, line: firstLine, log: log)
+        let found = document(lines.unread, count: length, line: firstLine, log: log, take)
         if case .problem = found {
         } else {
           lines.consume(length)
@@ -181,13 +193,13 @@ public final class InputReader {
         total += more
         lineNumber += 1
       }
-      var found = document(lines.unread, count: total, line: firstLine, log: log)
+      var found = document(lines.unread, count: total, line: firstLine, log: log, take)
       if case .problem = found {
         if let doubt {
           budget -= total - doubt.offset
           if budget < 0 { lastLineAlone = lineNumber }
           (total, lineNumber) = doubt
-          found = document(lines.unread, count: total, line: firstLine, log: log)
+          found = document(lines.unread, count: total, line: firstLine, log: log, take)
         }
         // Of a broken document over many lines, the lines behind the place where it broke are no news.
         skipsRest = lineNumber > firstLine
@@ -251,13 +263,18 @@ public final class InputReader {
     return found.map(event) ?? true
   }
 
-  /// - Returns: nil where `log` has taken the document, and has events or is to have them.
-  private func document(_ bytes: UnsafeRawBufferPointer, count: Int, line: Int, log: LogReader) -> Event? {
+  /// - Returns: nil where `take` or `log` has taken the document; the latter has events or is to have them.
+  private func document(_ bytes: UnsafeRawBufferPointer, count: Int, line: Int, log: LogReader, _ take: Taker) -> Event?
+  {
     // Files that were put one behind the other have one in the middle, too.
     let hasMark = bytes.starts(with: [0xEF, 0xBB, 0xBF])
     let body = hasMark ? UnsafeRawBufferPointer(rebasing: bytes.dropFirst(3)) : bytes
     do throws(ReportError) {
-      switch try reader.document(in: body, count: hasMark ? count - 3 : count) {
+      let found = try reader.document(in: body, count: hasMark ? count - 3 : count) { take($0, line) }
+      switch found {
+      case nil:
+        takenCount += 1
+        return nil
       case .report(let report): return .report(report, line: line)
       case .other(let schema?):
         return .skipped("an object of schema \(Printable.quoted(String(schema.prefix(64))))", line: line)

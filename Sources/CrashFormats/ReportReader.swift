@@ -61,12 +61,26 @@ public final class ReportReader {
   /// - Throws: for a report with an error in it, and for a report of a version that is not known; not for an object of
   ///   another schema.
   public func document(in bytes: UnsafeRawBufferPointer, count: Int) throws(ReportError) -> Document {
-    try parser.withDocument(bytes, count: count) { root throws(ReportError) in
+    guard let document = try document(in: bytes, count: count, take: { _ in false }) else {
+      return .other(schema: nil)
+    }
+    return document
+  }
+
+  /// The same for whoever may need no `CrashReport`.
+  ///
+  /// - Parameter take: gets a report before it is one; whether it needs nothing else of it.
+  /// - Returns: nil for a report that was taken.
+  func document(
+    in bytes: UnsafeRawBufferPointer, count: Int, take: (ParsedReport) -> Bool
+  ) throws(ReportError) -> Document? {
+    try parser.withDocument(bytes, count: count) { root throws(ReportError) -> Document? in
       guard root.isObject else { throw root.expected("an object") }
       guard let value = root.member("schema") else { return .other(schema: nil) }
       let schema: String
       do throws(ReportError) { schema = try value.string() } catch { throw error.inside(key: "schema") }
       if schema == CrashReport.schema {
+        if take(ParsedReport(root: root, detail: detail)) { return nil }
         var decoder = ReportDecoder(detail: detail)
         return .report(try decoder.report(root))
       }
@@ -77,5 +91,17 @@ public final class ReportReader {
       }
       return .other(schema: schema)
     }
+  }
+}
+
+/// A report that was parsed, and of which nothing was made yet. Valid where it is handed out.
+package struct ParsedReport {
+  let root: JSONValue
+  let detail: ReportReader.Detail
+
+  /// - Returns: nil where it cannot be read.
+  package func report() -> CrashReport? {
+    var decoder = ReportDecoder(detail: detail)
+    return try? decoder.report(root)
   }
 }

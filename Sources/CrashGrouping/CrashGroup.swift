@@ -46,24 +46,6 @@ public struct CrashGroup: Hashable, Sendable {
   /// Beside an earlier state; nil where there is none to compare with.
   public package(set) var comparison: GroupComparison?
 
-  init(_ member: GroupMember, keepsMembers: Bool) {
-    scope = member.scope
-    hash = member.hash
-    otherHashes = []
-    reportCount = 0
-    count = 0
-    releases = ReleaseCounts()
-    days = DayCounts()
-    hosts = []
-    moreHosts = false
-    builds = BuildSet(member.build)
-    callPaths = CallPathSet([member.callPath])
-    siteLine = member.siteLine
-    sample = member
-    members = GroupMembers()
-    add(member, keepsMembers: keepsMembers, stack: nil)
-  }
-
   /// A group as it was written down.
   ///
   /// - Parameter sample: its hash is the group's.
@@ -90,7 +72,8 @@ public struct CrashGroup: Hashable, Sendable {
     self.callPaths = callPaths
     self.siteLine = siteLine
     for other in otherHashes { add(hash: other) }
-    for host in hosts { add(host: host) }
+    let isInOrder = hosts.count <= Self.hostLimit && zip(hosts, hosts.dropFirst()).allSatisfy { $0 < $1 }
+    if isInOrder { self.hosts = hosts } else { for host in hosts { add(host: host) } }
   }
 
   /// What went wrong and where, in a line: `bounds in orderd.Store.load(id:)`.
@@ -108,51 +91,8 @@ public struct CrashGroup: Hashable, Sendable {
   /// Beside an earlier state; nil where there is none to compare with.
   public var status: GroupStatus? { comparison?.status }
 
-  /// The same as a union with the group of this report alone.
-  ///
-  /// - Parameter stack: the report's, asked for where it is the new sample.
-  mutating func add(_ member: GroupMember, keepsMembers: Bool, stack: (() -> String?)?) {
-    if member.hash != hash { add(hash: member.hash) }
-    for hash in member.previousHashes { add(hash: hash) }
-    let crashes = 1.addingClamped(member.suppressedCount)
-    reportCount = reportCount.addingClamped(1)
-    count = count.addingClamped(crashes)
-    if let moment = member.timestamp {
-      if firstSeen.map({ moment < $0 }) ?? true { firstSeen = moment }
-      if lastSeen.map({ moment > $0 }) ?? true { lastSeen = moment }
-      days.add(crashes, on: moment.day)
-    }
-    if let release = member.release { releases.add(release, count: crashes, at: member.timestamp) }
-    if let host = member.host { add(host: host) }
-    builds.insert(member.build)
-    callPaths.insert(member.callPath)
-    if siteLine != member.siteLine { siteLine = nil }
-    if keepsMembers {
-      members.add(
-        GroupMembers.Entry(
-          id: member.reportID, timestamp: member.timestamp, release: member.release, crashes: crashes))
-    }
-    switch member.compareAsSample(with: sample) {
-    case .better:
-      sample = member
-      if let stack { sample.stack = stack() }
-      hash = member.hash
-    case .equal:
-      // The same report once more, or the first one of all.
-      if let stack, let text = stack(), sample.stack.map({ text < $0 }) ?? true { sample.stack = text }
-    case .worse: break
-    }
-  }
-
   private mutating func add(hash other: StackHash) {
-    guard other != hash else { return }
-    let place = otherHashes.firstIndex { !Self.isBefore($0, other) } ?? otherHashes.count
-    if place < otherHashes.count, otherHashes[place] == other { return }
-    otherHashes.insert(other, at: place)
-  }
-
-  private static func isBefore(_ left: StackHash, _ right: StackHash) -> Bool {
-    (right.quality, left.digits) < (left.quality, right.digits)
+    if other != hash { otherHashes.insertInOrder(other) }
   }
 
   private mutating func add(host: String) {

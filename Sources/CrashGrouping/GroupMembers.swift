@@ -24,6 +24,11 @@ public struct GroupMembers: Hashable, Sendable {
     /// How often the report was added.
     public package(set) var times: Int
 
+    init(_ id: ID, timestamp: Timestamp?, release: String?, crashes: Int) {
+      storedID = id
+      (self.timestamp, self.release, self.crashes, times) = (timestamp, release, crashes, 1)
+    }
+
     package init(id: String, timestamp: Timestamp?, release: String?, crashes: Int, times: Int = 1) {
       storedID = ID(id)
       (self.timestamp, self.release, self.crashes, self.times) = (timestamp, release, crashes, times)
@@ -106,27 +111,30 @@ public struct GroupMembers: Hashable, Sendable {
 extension GroupMembers.Entry.ID {
   init(_ text: String) {
     var text = text
-    let number: (UInt64, UInt64)? = text.withUTF8 { bytes in
-      guard bytes.count == 36 else { return nil }
-      var (high, low): (UInt64, UInt64) = (0, 0)
-      for (index, byte) in bytes.enumerated() {
-        if index == 8 || index == 13 || index == 18 || index == 23 {
-          guard byte == UInt8(ascii: "-") else { return nil }
-          continue
-        }
-        let digit: UInt8
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = byte - UInt8(ascii: "0")
-        // Lower case only, so that the text comes out as it went in.
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = byte - UInt8(ascii: "a") + 10
-        default: return nil
-        }
-        high = high << 4 | low >> 60
-        low = low << 4 | UInt64(digit)
+    self = text.withUTF8 { Self.uuid(UnsafeRawBufferPointer($0)) } ?? .text(text)
+  }
+
+  init(_ text: UnsafeRawBufferPointer) { self = Self.uuid(text) ?? .text(String(decoding: text, as: UTF8.self)) }
+
+  private static func uuid(_ bytes: UnsafeRawBufferPointer) -> Self? {
+    guard bytes.count == 36 else { return nil }
+    var (high, low): (UInt64, UInt64) = (0, 0)
+    for (index, byte) in bytes.enumerated() {
+      if index == 8 || index == 13 || index == 18 || index == 23 {
+        guard byte == UInt8(ascii: "-") else { return nil }
+        continue
       }
-      return (high, low)
+      let digit: UInt8
+      switch byte {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = byte - UInt8(ascii: "0")
+      // Lower case only, so that the text comes out as it went in.
+      case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = byte - UInt8(ascii: "a") + 10
+      default: return nil
+      }
+      high = high << 4 | low >> 60
+      low = low << 4 | UInt64(digit)
     }
-    self = number.map { .uuid($0.0, $0.1) } ?? .text(text)
+    return .uuid(high, low)
   }
 
   var string: String {

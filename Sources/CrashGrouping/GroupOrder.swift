@@ -12,7 +12,9 @@ public enum GroupOrder: String, Sendable, CaseIterable {
 
   /// The groups in this order; those without a time behind those with one.
   public func sorted(_ groups: [CrashGroup]) -> [CrashGroup] {
-    groups.sorted { left, right in
+    // Their places, as groups are large to be moved about.
+    let order = groups.indices.sorted { place, otherPlace in
+      let (left, right) = (groups[place], groups[otherPlace])
       switch self {
       case .count:
         if left.count != right.count { return left.count > right.count }
@@ -30,6 +32,7 @@ public enum GroupOrder: String, Sendable, CaseIterable {
       if left.site != right.site { return (left.site ?? 0) < (right.site ?? 0) }
       return left.scope < right.scope
     }
+    return order.map { groups[$0] }
   }
 
   private static func isLater(_ left: Timestamp?, _ right: Timestamp?) -> Bool {

@@ -11,17 +11,20 @@ extension GroupTable {
   ///
   /// - Parameter emit: gets the document piece by piece.
   public func writeState<Failure>(_ emit: ([UInt8]) throws(Failure) -> Void) throws(Failure) {
-    let header = #"{"schema":"\#(Self.stateSchema)","algorithm":"\#(StackHasher.algorithm)","groups":["#
-    try emit(Array(header.utf8))
+    var header = #"{"schema":"\#(Self.stateSchema)","algorithm":"\#(StackHasher.algorithm)""#
+    if let digest = settings?.rulesDigest { header += #","rules":"\#(digest)""# }
+    if settings?.acrossBuilds ?? false { header += #","across_builds":true"# }
+    try emit(Array((header + #","groups":["#).utf8))
     var writer = JSONWriter()
-    let parts = allParts
-    for index in parts.indices {
+    var isFirst = true
+    try forEachPart { part throws(Failure) in
       writer.removeAll()
-      parts[index].writePart(to: &writer)
-      try emit(Array((index == 0 ? "\n" : ",\n").utf8) + writer.bytes)
+      part.writePart(to: &writer)
+      try emit(Array((isFirst ? "\n" : ",\n").utf8) + writer.bytes)
+      isFirst = false
     }
     // Behind the groups, so that a file that was cut has none.
-    try emit(Array("\n],\"group_count\":\(parts.count)}\n".utf8))
+    try emit(Array("\n],\"group_count\":\(partCount)}\n".utf8))
   }
 }
 

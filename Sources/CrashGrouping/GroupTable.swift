@@ -58,14 +58,16 @@ public struct GroupMember: Hashable, Sendable {
   public init?(_ report: CrashReport, analysis: StackAnalysis) {
     guard let hash = report.stackHash else { return nil }
     let isSame = hash == analysis.hash
-    let executable = report.process?.executable
     self.init(
-      reportID: report.id,
-      scope: report.service ?? executable?.split(separator: "/").last.map(String.init) ?? "", hash: hash,
+      reportID: report.id, scope: Self.scope(of: report), hash: hash,
       previousHashes: report.previousStackHashes, reason: report.reason, message: report.message,
       blame: analysis.blame, timestamp: report.timestamp, release: report.release, environment: report.environment,
       host: report.process?.host, suppressedCount: report.suppressedCount ?? 0, build: BuildKey(report),
       siteLine: isSame ? analysis.siteLine : nil, callPath: isSame ? analysis.callPath() : [])
+  }
+
+  static func scope(of report: CrashReport) -> String {
+    report.service ?? report.process?.executable?.split(separator: "/").last.map(String.init) ?? ""
   }
 }
 
@@ -87,12 +89,16 @@ public struct GroupTable: Sendable {
   ///
   /// Parts become groups at the end: which part a lower-quality hash belongs to, and which lines are different places, all
   /// others decide.
-  private var parts: [CrashGroup] = []
+  private var parts: [GroupPart] = []
   private var places: [PartKey: Int] = [:]
   /// Few, and most reports in a row have the same.
-  private var scopes: [String: UInt32] = [:]
-  private var lastScope: (name: String, number: UInt32)?
+  private var scopes: [String: InternedStrings.ID] = [:]
+  private var lastScope: (name: String, number: InternedStrings.ID)?
+  private var strings = InternedStrings()
   private let keepsMembers: Bool
+  /// What the hashes of its reports were made with; nil while nobody said. Joining tables does not look at it.
+  public var settings: HashSettings?
+  private var lastFacts: (context: Int, generation: Int, facts: CommonFacts)?
 
   /// - Parameter keepsMembers: the ids of reports are kept, of the latest `GroupMembers.limit` of each group. With them a
   ///   report that is added twice is counted once.
@@ -105,61 +111,104 @@ public struct GroupTable: Sendable {
 
   /// - Parameter stack: the report's stack as text, asked for where the group is to be shown by this report.
   public mutating func add(_ member: GroupMember, stack: (() -> String?)? = nil) {
-    let key = PartKey(
-      GroupKey(member.hash, scope: number(ofScope: member.scope)), build: member.build, siteLine: member.siteLine)
-    if let place = places[key] {
-      parts[place].add(member, keepsMembers: keepsMembers, stack: stack)
+    sweepStrings()
+    let part = PartMember(
+      id: GroupMembers.Entry.ID(member.reportID), timestamp: member.timestamp, previousHashes: member.previousHashes,
+      reason: member.reason.map { strings.intern($0.rawValue) },
+      blame: member.blame.map { strings.intern($0.function) },
+      file: member.blame?.file.map { strings.intern($0) }, line: member.blame?.line,
+      release: member.release.map { ($0, strings.intern($0)) },
+      environment: member.environment.map { strings.intern($0) }, host: member.host.map { strings.intern($0) },
+      message: member.message, suppressedCount: member.suppressedCount)
+    add(
+      part, hash: member.hash, scope: member.scope, build: member.build, siteLine: member.siteLine,
+      callPath: member.callPath.map { strings.intern($0) },
+      stack: stack.map { stack in { strings in stack().map { PartStack($0, &strings) } } })
+  }
+
+  private mutating func add(
+    _ member: PartMember, hash: StackHash, scope: String, build: BuildKey?, siteLine: Int?,
+    callPath: [InternedStrings.ID], stack: ((inout InternedStrings) -> PartStack?)?
+  ) {
+    let scopeNumber = number(ofScope: scope)
+    let key = PartKey(GroupKey(hash, scope: scopeNumber), build: build, siteLine: siteLine)
+    let place: Int
+    if let known = places[key] {
+      place = known
     } else {
-      places[key] = parts.count
-      var member = member
-      member.stack = stack?()
-      parts.append(CrashGroup(member, keepsMembers: keepsMembers))
+      place = parts.count
+      places[key] = place
+      let cell = GroupCell(bug: GroupCell.Bug(scope: scope, hash: hash), build: build, siteLine: siteLine)
+      parts.append(GroupPart(cell, scope: scopeNumber, sample: PartSample(member)))
     }
+    parts[place].add(member, callPath: callPath, keepsMembers: keepsMembers, &strings, stack: stack)
   }
 
   /// Adds what another table was given.
   public mutating func formUnion(_ other: GroupTable) {
-    for part in other.parts { add(part) }
+    for part in other.parts { add(part.group(other.strings)) }
   }
 
   /// Adds reports that were added up before.
   ///
-  /// - Parameter part: as `allParts` has it, not a group: its hashes were not joined yet.
+  /// - Parameter part: as `forEachPart` has it, not a group: its hashes were not joined yet.
   package mutating func add(_ part: CrashGroup) {
-    let key = PartKey(
-      GroupKey(part.hash, scope: number(ofScope: part.scope)), build: part.builds.keys.first, siteLine: part.siteLine)
+    sweepStrings()
+    let scope = number(ofScope: part.scope)
+    let key = PartKey(GroupKey(part.hash, scope: scope), build: part.builds.keys.first, siteLine: part.siteLine)
     if let place = places[key] {
-      parts[place].formUnion(part)
+      var union = parts[place].group(strings)
+      union.formUnion(part)
+      parts[place] = GroupPart(union, scope: scope, &strings)
     } else {
       places[key] = parts.count
-      parts.append(part)
+      parts.append(GroupPart(part, scope: scope, &strings))
     }
   }
 
   mutating func updateParts(_ hash: StackHash, scope: String, _ body: (inout CrashGroup) -> Void) {
-    for index in parts.indices where parts[index].hash == hash && parts[index].scope == scope { body(&parts[index]) }
+    for index in parts.indices where parts[index].hash == hash && strings[parts[index].scope] == scope {
+      var group = parts[index].group(strings)
+      body(&group)
+      parts[index] = GroupPart(group, scope: parts[index].scope, &strings)
+    }
+  }
+
+  /// Texts of samples that were replaced, and of hosts that are not among the first, are needed no more.
+  private mutating func sweepStrings() {
+    guard strings.wantsSweep else { return }
+    var used = strings.noneUsed
+    for part in parts { part.mark(in: &used) }
+    for number in scopes.values { used[Int(number)] = true }
+    strings.sweep(using: used)
   }
 
   /// What the table is made of, in an order that does not depend on how it was made.
-  package var allParts: [CrashGroup] {
-    var sorted = parts.sorted { left, right in
-      if left.scope != right.scope { return left.scope < right.scope }
-      if left.hash != right.hash {
-        return (right.hash.quality, left.hash.digits) < (left.hash.quality, right.hash.digits)
-      }
-      let builds = (left.builds.keys.first, right.builds.keys.first)
-      if builds.0 != builds.1 {
-        guard let one = builds.0, let other = builds.1 else { return builds.0 == nil }
-        return one < other
-      }
-      guard let line = left.siteLine, let otherLine = right.siteLine else {
-        return left.siteLine == nil && right.siteLine != nil
-      }
-      return line < otherLine
+  package func forEachPart<Failure>(_ body: (CrashGroup) throws(Failure) -> Void) throws(Failure) {
+    let sorted = parts.indices.sorted { isBefore(parts[$0], parts[$1]) }
+    for index in sorted {
+      var group = parts[index].group(strings)
+      group.members.settle()
+      try body(group)
     }
-    for index in sorted.indices { sorted[index].members.settle() }
-    return sorted
   }
+
+  private func isBefore(_ left: GroupPart, _ right: GroupPart) -> Bool {
+    if left.scope != right.scope { return strings.isBefore(left.scope, right.scope) }
+    if left.hash != right.hash {
+      return (right.hash.quality, left.hash.digits) < (left.hash.quality, right.hash.digits)
+    }
+    if left.build != right.build {
+      guard let one = left.build, let other = right.build else { return left.build == nil }
+      return one < other
+    }
+    guard let line = left.siteLine, let otherLine = right.siteLine else {
+      return left.siteLine == nil && right.siteLine != nil
+    }
+    return line < otherLine
+  }
+
+  package var partCount: Int { parts.count }
 
   /// The groups: largest first, then latest, then by hash.
   ///
@@ -173,9 +222,8 @@ public struct GroupTable: Sendable {
     // For a hash: the better hashes of crashes that had it too. More than one means that it cannot say which is meant.
     var better: [GroupKey: (owner: StackHash, isOnlyOne: Bool)] = [:]
     for part in parts {
-      guard let scope = scopes[part.scope] else { continue }
       for other in part.otherHashes where other.quality < part.hash.quality {
-        let key = GroupKey(other, scope: scope)
+        let key = GroupKey(other, scope: part.scope)
         if let known = better[key] {
           if known.owner != part.hash { better[key]?.isOnlyOne = false }
         } else {
@@ -183,19 +231,29 @@ public struct GroupTable: Sendable {
         }
       }
     }
-    var joined: [GroupCell: CrashGroup] = [:]
-    for var part in parts {
-      guard let scope = scopes[part.scope] else { continue }
-      // Before anything is decided by counts: a report that was added twice must not.
-      part.removeRepeats()
+    var bugs: [GroupKey: (hash: StackHash, parts: [Int32])] = [:]
+    for (index, part) in parts.enumerated() {
       // Ends, as the quality grows with every step.
       var hash = part.hash
-      while let next = better[GroupKey(hash, scope: scope)], next.isOnlyOne { hash = next.owner }
-      let cell = GroupCell(
-        bug: GroupCell.Bug(scope: part.scope, hash: hash), build: part.builds.keys.first, siteLine: part.siteLine)
-      if joined[cell]?.formUnion(part) == nil { joined[cell] = part }
+      while let next = better[GroupKey(hash, scope: part.scope)], next.isOnlyOne { hash = next.owner }
+      bugs[GroupKey(hash, scope: part.scope), default: (hash, [])].parts.append(Int32(truncatingIfNeeded: index))
     }
-    var groups = GroupMerges.merge(GroupSites.split(joined), rules: rules)
+    // One bug at a time: as groups, all parts together are ten times as large as they are here.
+    var groups: [CrashGroup] = []
+    for (hash, indices) in bugs.values {
+      var joined: [GroupCell: CrashGroup] = [:]
+      for index in indices {
+        var part = parts[Int(index)].group(strings)
+        // Before anything is decided by counts: a report that was added twice must not.
+        part.removeRepeats()
+        let cell = GroupCell(
+          bug: GroupCell.Bug(scope: part.scope, hash: hash), build: part.builds.keys.first, siteLine: part.siteLine)
+        if joined[cell]?.formUnion(part) == nil { joined[cell] = part }
+      }
+      groups += GroupSites.split(joined)
+    }
+    bugs = [:]
+    groups = GroupMerges.merge(groups, rules: rules)
     for index in groups.indices {
       groups[index].members.settle()
       groups[index].removeRepeats()
@@ -203,12 +261,73 @@ public struct GroupTable: Sendable {
     return GroupOrder.count.sorted(groups)
   }
 
-  private mutating func number(ofScope name: String) -> UInt32 {
+  private mutating func number(ofScope name: String) -> InternedStrings.ID {
     if let lastScope, lastScope.name == name { return lastScope.number }
-    let number = scopes[name] ?? UInt32(truncatingIfNeeded: scopes.count)
+    let number = scopes[name] ?? strings.intern(name)
     scopes[name] = number
     lastScope = (name, number)
     return number
+  }
+}
+
+// MARK: Reports with names
+
+extension GroupTable {
+  /// The same as `add` with what `StackHasher.analyze` makes of the report, made faster.
+  ///
+  /// - Parameters:
+  ///   - analyzer: remembers what it saw; one for each table.
+  ///   - stackLimit: how long the text of a stack may be, in bytes; nil to keep none.
+  ///   - whole: the report, asked for where nothing of its kind was seen before.
+  /// - Returns: false where nothing was added, as the report is not one of those that this is for.
+  package mutating func add(
+    _ report: NamedReport, with analyzer: inout NamedStackAnalyzer, stackLimit: Int?, whole: () -> CrashReport?
+  ) -> Bool {
+    sweepStrings()
+    guard let result = analyzer.analyze(report, in: &strings, stackLimit: stackLimit, whole: whole) else {
+      return false
+    }
+    let facts = facts(of: result.context, analyzer)
+    var member = PartMember(
+      id: analyzer.redacted(report.id).map { GroupMembers.Entry.ID($0) } ?? GroupMembers.Entry.ID(report.id),
+      timestamp: report.timestamp, previousHashes: report.previousStackHashes, reason: result.reason,
+      blame: result.blame, file: result.file, line: result.line, release: facts.release,
+      environment: facts.environment, host: report.host.map { analyzer.redacted($0, in: &strings) },
+      message: report.message.map { analyzer.redacted($0) ?? String(decoding: $0, as: UTF8.self) },
+      suppressedCount: report.suppressedCount ?? 0)
+    // What the report had before is kept.
+    if let earlier = report.stackHash, earlier != result.hash {
+      if !member.previousHashes.contains(earlier) { member.previousHashes.append(earlier) }
+      member.previousHashes.removeAll { $0 == result.hash }
+    }
+    // Of its own, and no larger than it must be: an array that is shared is copied with all its room when it is filled the
+    // next time, and the allocator rounds that up, each time.
+    let stackLines = analyzer.stackLines.map { $0 }
+    add(
+      member, hash: result.hash, scope: facts.scope, build: facts.build, siteLine: result.siteLine,
+      callPath: analyzer.callPath, stack: stackLimit == nil ? nil : { _ in .lines(stackLines) })
+    return true
+  }
+
+  private mutating func facts(of context: Int, _ analyzer: NamedStackAnalyzer) -> CommonFacts {
+    if let lastFacts, lastFacts.context == context, lastFacts.generation == analyzer.contextGeneration {
+      return lastFacts.facts
+    }
+    let template = analyzer.template(ofContext: context)
+    let facts = CommonFacts(
+      scope: GroupMember.scope(of: template), build: BuildKey(template),
+      release: template.release.map { ($0, strings.intern($0)) },
+      environment: template.environment.map { strings.intern($0) })
+    lastFacts = (context, analyzer.contextGeneration, facts)
+    return facts
+  }
+
+  /// What all reports of a context have in common.
+  fileprivate struct CommonFacts {
+    var scope: String
+    var build: BuildKey?
+    var release: (name: String, number: InternedStrings.ID)?
+    var environment: InternedStrings.ID?
   }
 }
 

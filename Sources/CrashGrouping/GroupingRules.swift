@@ -16,6 +16,9 @@ public struct GroupingRules: Sendable {
   /// Stack hashes whose groups are not merged with others by themselves.
   public internal(set) var splits: Set<String> = []
 
+  /// The lines of `frameRules` and `stackRules`, word by word.
+  private var hashLines: [(isOfFrames: Bool, text: String)] = []
+
   /// What becomes of a frame.
   enum FrameAction: String, CaseIterable {
     case app, lib, runtime, helper, boundary
@@ -43,6 +46,15 @@ public struct GroupingRules: Sendable {
     }
   }
 
+  /// Stands for what decides hashes: the same for two files that differ in comments, in spaces, or in how they merge and
+  /// split groups. nil where nothing does.
+  var hashDigest: String? {
+    guard !hashLines.isEmpty else { return nil }
+    // Rules for frames are asked in their order, and so are those for stacks, whichever stand first.
+    let lines = hashLines.filter(\.isOfFrames) + hashLines.filter { !$0.isOfFrames }
+    return Hex.string(SHA256.digest(Array(lines.map(\.text).joined(separator: "\n").utf8)).prefix(16))
+  }
+
   /// Whether a file said anything.
   public var isEmpty: Bool { frameRules.isEmpty && stackRules.isEmpty && merges.isEmpty && splits.isEmpty }
 
@@ -53,6 +65,7 @@ public struct GroupingRules: Sendable {
     let rest = line.words.dropFirst()
     if let frameAction = FrameAction(rawValue: action.text) {
       frameRules.append((frameAction, try RuleMatchers(rest, of: action.text, needsFrame: true)))
+      hashLines.append((true, line.text))
       return
     }
     switch action.text {
@@ -61,8 +74,10 @@ public struct GroupingRules: Sendable {
         throw RuleProblem("'group' needs a text in quotes first, as in: group \"checkout {default}\" module:Checkout")
       }
       stackRules.append((.group(text.text), try RuleMatchers(rest.dropFirst(), of: "group", needsFrame: false)))
+      hashLines.append((false, line.text))
     case "ignore-site":
       stackRules.append((.ignoreSite, try RuleMatchers(rest, of: "ignore-site", needsFrame: false)))
+      hashLines.append((false, line.text))
     case "merge":
       let hashes = Set(try Self.hashes(rest, of: "merge"))
       guard hashes.count > 1 else { throw RuleProblem("'merge' needs two or more different stack hashes") }

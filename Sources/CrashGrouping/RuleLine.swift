@@ -22,6 +22,9 @@ struct RuleLine {
     }
   }
 
+  /// The words, however they were parted and quoted: no word has a NUL in it that another line could have here.
+  var text: String { words.map { ($0.isQuoted ? "\"" : "") + $0.text }.joined(separator: "\0") }
+
   private static func word(_ rest: inout Substring) throws(RuleProblem) -> Word {
     var word = Word(text: "", key: nil, value: "", isQuoted: rest.first == "\"")
     var isInQuotes = false

@@ -7,7 +7,7 @@ extension Flag {
     Flag(
       name: "rules", short: nil, value: .path("FILE"),
       summary: "what the team knows about its own code: helpers, modules, crashes that belong together",
-      commands: [.symbolicate, .group]
+      commands: [.symbolicate, .group, .groupResolve]
     ) {
       $0.grouping.rulesFile = $1.path
       return !$1.bytes.isEmpty
@@ -38,6 +38,8 @@ struct GroupingOptions {
   var rules = GroupingRules()
   /// Hashes of names from symbol tables hold across builds.
   var acrossBuilds = false
+  /// What hashes are made with.
+  var settings: HashSettings { HashSettings(rules: rules, acrossBuilds: acrossBuilds) }
   /// Two reports are compared, and none counted.
   var isDiff = false
 }

@@ -52,6 +52,13 @@ final class ReportPipeline {
   /// The files of `--exe` that no report so far has an image for.
   var problemsAfter: [GivenFiles.Problem] { given.unwanted }
 
+  /// What does the same for reports that need no file: nil where files were named, or rules, which look at more than it
+  /// does.
+  func makeAnalyzer() -> NamedStackAnalyzer? {
+    guard !hasFiles, purpose == .groups else { return nil }
+    return NamedStackAnalyzer(hasher: hasher, redactor: redactor)
+  }
+
   func process(_ original: consuming CrashReport) -> ProcessedReport {
     given.note(original)
     // Whoever wrote it: what our own library wrote stays as it is.

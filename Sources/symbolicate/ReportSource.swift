@@ -74,18 +74,23 @@ struct ReportSource {
   }
 
   /// - Parameters:
+  ///   - take: gets each report in JSON first.
   ///   - body: gets each report and the name of its place; false ends the reading.
   ///   - onError: as for `begin`.
   mutating func forEach(
+    take: Taker = { _, _, _ in false },
     _ body: (CrashReport, _ place: String) throws(Output.Failure) -> Bool,
     onError: (_ file: String, _ line: Int?, _ message: String) throws(Output.Failure) -> Void
   ) throws(Output.Failure) {
     try begin(onError: onError)
     guard let reader = makeReader() else { return }
     for file in inputs.files {
-      guard try read(file, with: reader, body, onError) else { return }
+      guard try read(file, with: reader, take: take, body, onError) else { return }
     }
   }
+
+  /// `InputReader.Taker`, with the name of the file.
+  typealias Taker = (ParsedReport, _ file: String, _ line: Int?) -> Bool
 
   /// What was found in a file, to be told together.
   struct Account {
@@ -147,7 +152,7 @@ struct ReportSource {
   /// - Parameter beginning: what was read of the file before, from its start.
   mutating func read(
     _ file: Inputs.File, with reader: InputReader, beginning: UnsafeRawBufferPointer = .init(start: nil, count: 0),
-    _ body: (CrashReport, String) throws(Output.Failure) -> Bool,
+    take: Taker = { _, _, _ in false }, _ body: (CrashReport, String) throws(Output.Failure) -> Bool,
     _ onError: (String, Int?, String) throws(Output.Failure) -> Void
   ) throws(Output.Failure) -> Bool {
     var coreFailure: InputError?
@@ -173,9 +178,12 @@ struct ReportSource {
     func perform(_ work: () throws(Output.Failure) -> Void) {
       do throws(Output.Failure) { try work() } catch { failure = error }
     }
+    let takenBefore = reader.takenCount
     do throws(InputError) {
       if let coreFailure { throw coreFailure }
-      try reader.read(path, requiresMark: file.isFound && !file.isNamedJSON, beginning: beginning) { event in
+      try reader.read(path, requiresMark: file.isFound && !file.isNamedJSON, beginning: beginning) {
+        take($0, name, $1)
+      } _: { event in
         switch event {
         case .report(let report, let line):
           account.reports += 1
@@ -197,6 +205,7 @@ struct ReportSource {
         perform { () throws(Output.Failure) in try onError(name, nil, error.description) }
       }
     }
+    account.reports += reader.takenCount - takenBefore
     if failure == nil {
       perform { () throws(Output.Failure) in try counters.finish(account, onError) }
     }

@@ -26,7 +26,7 @@ import Testing
       let frameClass = try #require(analysis.frames.first).frameClass
       text += "\(image)\t\(name)\t\(file)\t\(frameClass.kind.rawValue)\t\(frameClass.name ?? "-")\n"
     }
-    try GoldenFile.compare(Array(text.utf8), with: path)
+    try GoldenFile.expect(Array(text.utf8), at: path)
   }
 
   /// One stack of every bug and build of the labelled set, with debug information and without.
@@ -41,7 +41,7 @@ import Testing
       text += "\(entry.id)\t\(analysis.hash.digits)\t\(analysis.hash.quality.rawValue)\t\(site)\t\(key)\n"
     }
     #expect(seen.count >= 100)
-    try GoldenFile.compare(Array(text.utf8), with: LabelledStacks.folder + "/golden-hashes.\(view).tsv")
+    try GoldenFile.expect(Array(text.utf8), at: LabelledStacks.folder + "/golden-hashes.\(view).tsv")
   }
 
   private static func frame(_ name: String, image: Int, file: String?) -> Frame {

@@ -159,6 +159,58 @@ struct GroupStateTests {
       #expect(try run(["--members", "--format", format, state]).status == .exited(0), "\(format)")
     }
   }
+
+  /// One crash has different hashes with different rules, so that states made with others would count it as two bugs.
+  @Test func otherRulesAreNotJoined() throws {
+    let folder = try TemporaryDirectory("state")
+    let reports = try folder.file("reports.ndjson", reports: reports(12))
+    func rules(_ name: String, _ text: String) throws -> String { try folder.file(name, Array(text.utf8)) }
+    let one = try rules("one", "helper function:orderd.Check.*\nmerge \(Self.hash("a")) \(Self.hash("b"))\n")
+    // Laid out otherwise, and with another rule about what is shown.
+    let equal = try rules("equal", "# ours\n  helper   function:orderd.Check.*   # too\nsplit \(Self.hash("c"))")
+    let other = try rules("other", "helper function:orderd.Checks.*")
+    let showing = try rules("showing", "split \(Self.hash("c"))")
+    func state(_ name: String, _ flags: [String]) throws -> String {
+      let path = folder.path + "/\(name).json"
+      #expect(try run(["-q", "--partial", "-o", path, reports] + flags).status == .exited(0))
+      return path
+    }
+    let plain = try state("plain", [])
+    let first = try state("first", ["--rules", one])
+    let second = try state("second", ["--rules", equal])
+    let third = try state("third", ["--rules", other])
+    let across = try state("across", ["--across-builds"])
+    let shown = try state("showing", ["--rules", showing])
+    #expect(contents(of: plain) == contents(of: shown))
+    #expect(contents(of: first) == contents(of: second))
+    let joined = try run(["merge", first, second])
+    #expect(
+      joined.status == .exited(0) && joined.text.hasPrefix(#"{"schema":"crash-groups/1","algorithm":"g1","rules":""#))
+    for (left, right) in [(plain, first), (first, third), (plain, across), (across, first)] {
+      let refused = try run(["merge", left, right])
+      #expect(refused.status == .exited(2) && refused.output.isEmpty)
+      #expect(refused.errorText.contains("\(right): made with "), "\(refused.errorText)")
+    }
+    // Beside reports, or with flags, the state must have been made alike; alone it is shown as it is.
+    #expect(try run(["-q", first]).status == .exited(0))
+    #expect(try run(["-q", "--rules", one, first]).status == .exited(0))
+    #expect(try run(["-q", "--rules", one, first, reports]).status == .exited(0))
+    for arguments in [[first, reports], ["--rules", other, first], ["--across-builds", plain]] {
+      let refused = try run(arguments)
+      #expect(refused.status != .exited(0) && refused.errorText.contains("made with "), "\(arguments)")
+    }
+    // A baseline is compared all the same, and it is said.
+    let compared = try run(["--baseline", first, reports])
+    #expect(compared.status == .exited(0) && compared.errorText.contains("\(first): made with --rules (digest "))
+    let alike = try run(["--baseline", first, "--rules", one, reports])
+    #expect(!alike.errorText.contains("made with"))
+    // What somebody says of a group is kept, and so is what the state was made with.
+    let hash = try #require(try run(["-q", first]).text.firstMatch(of: /[0-9a-f]{32}/)).output
+    #expect(try run(["resolve", "--rules", one, "--in", "2.0.0", first, String(hash)]).status == .exited(0))
+    #expect(try run(["merge", first, second]).status == .exited(0))
+  }
+
+  private static func hash(_ digit: String) -> String { String(repeating: digit, count: 32) }
 }
 
 /// A state that is reached through a link is read before it is replaced, and the link stays one.

@@ -91,11 +91,11 @@ enum NumberRules {
     }
   }
 
-  /// International telephone numbers: `+`, then 8 to 15 digits with the usual separators. Without `+` those of North
-  /// America, `(555) 010-9999` and `555-010-9999`: no other country's are told from any number.
+  /// International telephone numbers: `+`, then 8 to 15 digits with the usual separators. Without `+` those that nothing
+  /// else looks like (`NationalPhone`).
   static func phones(_ text: Span<UInt8>) -> [Range<Int>] {
     scan(text) { text, start in
-      if let end = nationalPhone(text, start) { return end }
+      if let end = NationalPhone.end(text, start) { return end }
       guard text[start] == UInt8(ascii: "+"), start + 1 < text.count, Byte.isDigit(text[start + 1]),
         text.startsWord(start)
       else { return nil }
@@ -117,28 +117,6 @@ enum NumberRules {
       }
       return (8...15).contains(digits) && text.endsWord(end) ? end : nil
     }
-  }
-
-  private static func nationalPhone(_ text: Span<UInt8>, _ start: Int) -> Int? {
-    let isBracketed = text[start] == UInt8(ascii: "(")
-    guard isBracketed || Byte.isDigit(text[start]) else { return nil }
-    var index = start + (isBracketed ? 1 : 0)
-    // Hyphens throughout, or a bracket: `555 010 9999` may be anything.
-    for (part, digits) in [3, 3, 4].enumerated() {
-      guard text.count - index >= digits, !text.contains(in: index..<index + digits, where: { !Byte.isDigit($0) })
-      else {
-        return nil
-      }
-      index += digits
-      if part == 0, isBracketed {
-        guard index < text.count, text[index] == UInt8(ascii: ")") else { return nil }
-        index = text.has(") ", at: index) ? index + 2 : index + 1
-      } else if part < 2 {
-        guard index < text.count, text[index] == UInt8(ascii: "-") else { return nil }
-        index += 1
-      }
-    }
-    return (isBracketed || startsNumber(text, start)) && endsNumber(text, index) ? index : nil
   }
 
   private static func isPhoneSeparator(_ byte: UInt8) -> Bool {
@@ -305,12 +283,12 @@ enum NumberRules {
     return found
   }
 
-  private static func startsNumber(_ text: Span<UInt8>, _ index: Int) -> Bool {
+  static func startsNumber(_ text: Span<UInt8>, _ index: Int) -> Bool {
     text.startsWord(index)
       && (index == 0 || text[index - 1] != UInt8(ascii: "-") && text[index - 1] != UInt8(ascii: "."))
   }
 
-  private static func endsNumber(_ text: Span<UInt8>, _ index: Int) -> Bool {
+  static func endsNumber(_ text: Span<UInt8>, _ index: Int) -> Bool {
     text.endsWord(index) && (index >= text.count || text[index] != UInt8(ascii: "-"))
   }
 }

@@ -73,6 +73,10 @@ public struct Reason: RawRepresentable, Hashable, Sendable, CustomStringConverti
     }
   }
 
+  /// Whether the line at which the blamed function failed says something about the bug: memory that was damaged earlier is
+  /// noticed anywhere, a hang is sampled anywhere, and a stack overflows wherever it ends.
+  var hasSites: Bool { self != .heap && self != .canary && self != .hang && self != .stackOverflow }
+
   /// The frames that crash are not the ones that did the damage.
   public var hasUnreliableVictim: Bool { self == .heap || self == .canary }
 }
@@ -267,11 +271,11 @@ extension Reason {
   }
 
   // SIGILL, SIGTRAP, SIGABRT: code that stopped on purpose. A fault inside such a function is a fault.
-  private static func isSelfInflicted(_ signal: Int32) -> Bool { signal == 4 || signal == 5 || signal == 6 }
+  static func isSelfInflicted(_ signal: Int32) -> Bool { signal == 4 || signal == 5 || signal == 6 }
 
   // A guard page is hit within what one function's frame may span below the stack pointer. A deep stack alone is enough:
   // a frame larger than that jumps over it.
-  private static func isStackOverflow(signal: SignalInfo?, depth: UInt64?, stackPointer: UInt64?) -> Bool {
+  static func isStackOverflow(signal: SignalInfo?, depth: UInt64?, stackPointer: UInt64?) -> Bool {
     guard let signal, signal.number == 11 || signal.number == 7 else { return false }
     if let depth, depth > 2000 { return true }
     guard let address = signal.address?.rawValue, let stackPointer else { return false }

@@ -31,11 +31,8 @@ extension StackAnalysis {
   /// nil where no debug information gives both lines, and where the line says nothing about the bug: memory that was
   /// damaged earlier is noticed anywhere, a hang is sampled anywhere, and a stack overflows wherever it ends.
   public var siteLine: Int? {
-    switch reason {
-    case .heap, .canary, .hang, .stackOverflow: return nil
-    default: break
-    }
-    guard hash.quality == .dwarf, group == nil, !ignoresSite, let blamed = frames.firstIndex(where: \.isBlamed),
+    guard reason.hasSites, hash.quality == .dwarf, group == nil, !ignoresSite,
+      let blamed = frames.firstIndex(where: \.isBlamed),
       let name = frames[blamed].frameClass.name, let line = frames[blamed].frame.line, line > 0,
       let declaration = declarationLine(of: name, from: blamed)
     else { return nil }
@@ -44,12 +41,18 @@ extension StackAnalysis {
   }
 
   private func declarationLine(of name: String, from blamed: Int) -> Int? {
-    guard let marker = CanonicalName.closureMarker(in: name) else { return frames[blamed].frame.declarationLine }
-    // The closure is declared where it stands, so that its own line moves with every edit of the function around it.
-    var enclosing = name
-    enclosing.removeSubrange(marker)
+    guard let enclosing = Self.enclosingFunction(of: name) else { return frames[blamed].frame.declarationLine }
     return frames[blamed...].lazy.first {
       $0.frameClass.name == enclosing && $0.frame.declarationLine != nil
     }?.frame.declarationLine
+  }
+  /// The function that a closure is in; nil for other functions.
+  ///
+  /// A closure is declared where it stands, so that its own line moves with every edit of the function around it.
+  static func enclosingFunction(of name: String) -> String? {
+    guard let marker = CanonicalName.closureMarker(in: name) else { return nil }
+    var enclosing = name
+    enclosing.removeSubrange(marker)
+    return enclosing
   }
 }

@@ -24,7 +24,7 @@ public struct StackHasher: Sendable {
   /// What the team knows about its own code.
   public var rules: (any StackRules)?
 
-  private let names = NameCache()
+  let names = NameCache()
 
   public init(
     applicationModules: Set<String> = [], leavesBuildOut: Bool = false, rules: (any StackRules)? = nil
@@ -38,7 +38,7 @@ public struct StackHasher: Sendable {
   static let topLimit = 256
   private static let bottomLimit = 64
   // From the trap to the function that decided on it: `abort` alone takes four frames.
-  private static let endingLimit = 8
+  static let endingLimit = 8
 
   /// - Parameter runtimeFailure: text of the compiler's pseudo-function at the crashing address, if one was found there.
   public func analyze(_ report: CrashReport, runtimeFailure: String? = nil) -> StackAnalysis {
@@ -62,8 +62,7 @@ public struct StackHasher: Sendable {
     let reason = reason(of: report, thread: thread, frames: frames, runtimeFailure: failure)
 
     let classifier = FrameClassifier(
-      applicationModules: applicationModules.union(ownModules(of: report)), report: report, frames: frames,
-      names: names)
+      applicationModules: modules(of: report), report: report, frames: frames, names: names)
     for index in frames.indices {
       frames[index].frameClass = classifier.classify(
         frames[index].frame, isFolded: index + 1 < frames.count && frames[index + 1].frame.isInlinedWithoutLine)
@@ -74,7 +73,7 @@ public struct StackHasher: Sendable {
     var analysis = StackAnalysis(
       reason: reason, hash: StackHash(digits: "", quality: .offsets), blame: nil, frames: consume frames)
     let revision = rules?.revise(&analysis, report: report)
-    let scope = report.service ?? (report.process?.executable == nil ? nil : report.executableName) ?? ""
+    let scope = scope(of: report)
     if reason == .stackOverflow {
       blameRecursion(&analysis, report: report, scope: scope)
     } else {
@@ -165,6 +164,13 @@ public struct StackHasher: Sendable {
     if runtimeFailure == nil, computed == .illegalInstruction, let known = report.reason { return known }
     return computed
   }
+
+  func scope(of report: CrashReport) -> String {
+    report.service ?? (report.process?.executable == nil ? nil : report.executableName) ?? ""
+  }
+
+  /// All modules of the application.
+  func modules(of report: CrashReport) -> Set<String> { applicationModules.union(ownModules(of: report)) }
 
   // A package's executable has the module of its name, with the characters replaced that a module's name cannot have.
   private func ownModules(of report: CrashReport) -> Set<String> {
@@ -329,13 +335,22 @@ public struct StackHasher: Sendable {
     _ analysis: inout StackAnalysis, scope: String, name: String, quality: StackHash.Quality,
     build: @autoclosure () -> String
   ) {
-    var key = Self.algorithm + "\0" + scope + "\0" + analysis.reason.rawValue + "\0" + name
+    var key = Self.describedKey(scope: scope, reason: analysis.reason, name: name)
     if quality != .dwarf {
       key += "\0" + quality.rawValue
       if quality != .symtab || !leavesBuildOut { key += "\0" + build() }
     }
     analysis.key = key
     analysis.hash = Self.hash(of: key, quality: quality)
+  }
+
+  private static func describedKey(scope: String, reason: Reason, name: String) -> String {
+    algorithm + "\0" + scope + "\0" + reason.rawValue + "\0" + name
+  }
+
+  /// Of a blamed function that has debug information.
+  static func describedHash(scope: String, reason: Reason, name: String) -> StackHash {
+    hash(of: describedKey(scope: scope, reason: reason, name: name), quality: .dwarf)
   }
 
   private static func hash(of key: String, quality: StackHash.Quality) -> StackHash {

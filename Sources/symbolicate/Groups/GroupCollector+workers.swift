@@ -19,7 +19,9 @@ extension GroupCollector {
     guard let workers else {
       diagnostics.error("--jobs", "the system gives no \(options.groups.jobs) processes; reading with one")
       var collector = self
-      try source.forEach { report, place throws(Output.Failure) in
+      try source.forEach {
+        collector.take($0, $1, $2)
+      } _: { report, place throws(Output.Failure) in
         collector.add(report, place)
         return true
       } onError: { file, line, message throws(Output.Failure) in
@@ -84,7 +86,9 @@ extension GroupCollector {
     var collector = self
     defer { self = collector }
     do throws(Output.Failure) {
-      _ = try source.read(file, with: reader, beginning: beginning) { report, place throws(Output.Failure) in
+      _ = try source.read(file, with: reader, beginning: beginning) {
+        collector.take($0, $1, $2)
+      } _: { report, place throws(Output.Failure) in
         collector.add(report, place)
         return true
       } _: { file, line, message throws(Output.Failure) in
@@ -131,7 +135,9 @@ extension GroupCollector {
       case .file(let index):
         guard source.inputs.files.indices.contains(index) else { return }
         do throws(Output.Failure) {
-          _ = try source.read(source.inputs.files[index], with: reader) { report, place in
+          _ = try source.read(source.inputs.files[index], with: reader) {
+            collector.take($0, $1, $2)
+          } _: { report, place in
             collector.add(report, place)
             return true
           } _: { file, line, message in
@@ -145,8 +151,11 @@ extension GroupCollector {
         let name = source.inputs.files[index].name
         var reports = 0
         let number = String(index)
+        let takenBefore = reader.takenCount
         do throws(InputError) {
-          try reader.readLines(bytes, firstLine: firstLine) { event in
+          try reader.readLines(bytes, firstLine: firstLine) {
+            collector.take($0, name, $1)
+          } _: { event in
             switch event {
             case .report(let report, let line):
               reports += 1
@@ -159,7 +168,7 @@ extension GroupCollector {
         } catch {
           log.add(.problem, number, error.description)
         }
-        log.add(.reports, number, number: reports)
+        log.add(.reports, number, number: reports + reader.takenCount - takenBefore)
       }
     }) {}
     // Behind all that was said of reports.

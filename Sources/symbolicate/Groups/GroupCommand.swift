@@ -20,11 +20,14 @@ struct GroupCommand {
     defer { progress?.erase() }
     // Before the reports, whose reading may take hours.
     var baseline: GroupBaseline?
+    var baselineSettings: HashSettings?
     if let path = options.groups.baseline {
       do throws(GroupStateError) {
         guard let reader = GroupStateReader() else { throw GroupStateError("no memory") }
         let rules = options.grouping.rules
-        baseline = GroupBaseline(try reader.groups(of: path == FilePath("-") ? nil : path, rules: rules))
+        let earlier = try reader.groups(of: path == FilePath("-") ? nil : path, rules: rules)
+        baseline = GroupBaseline(earlier.groups)
+        baselineSettings = earlier.settings
       } catch {
         diagnostics.fatal("\(path): \(error.message)")
         return .nothing
@@ -38,7 +41,16 @@ struct GroupCommand {
       return collector.totals.status(hasAnswer: hasAnswer)
     }
     var groups = collector.table.groups(rules: options.grouping.rules)
-    if let baseline { groups = baseline.compare(groups) }
+    if let baseline {
+      groups = baseline.compare(groups)
+      // No reason to stop: whoever changes a rule must be able to see what became of the groups.
+      if let found = baselineSettings, let settings = collector.table.settings, found != settings {
+        diagnostics.error(
+          options.groups.baseline?.description ?? "--baseline",
+          "made with \(found.description), and these groups with \(settings.description): some are new or gone by that "
+            + "alone")
+      }
+    }
     groups = ordered(groups)
     try GroupWriter(options: options, output: output, diagnostics: diagnostics).write(groups, collector.totals)
     let failures = failures(among: groups)
@@ -75,6 +87,16 @@ struct GroupCollector {
   let diagnostics: Diagnostics
   let progress: Progress?
   let pipeline: ReportPipeline
+  /// Of reports that need no file and no rule, in the place of the pipeline.
+  private let named: NamedReports?
+
+  /// Remembers what it saw, whoever copies the collector.
+  private final class NamedReports {
+    var reader = NamedReportReader()
+    var analyzer: NamedStackAnalyzer
+
+    init(_ analyzer: NamedStackAnalyzer) { self.analyzer = analyzer }
+  }
 
   /// Of a group's stack, in bytes: what shows where it crashed. There is one for each bug, build and line.
   private static let stackLimit = 1_000
@@ -88,6 +110,7 @@ struct GroupCollector {
     table = GroupTable(keepsMembers: options.groups.showsMembers)
     showsStacks = options.groups.writesState || options.format != .text
     pipeline = ReportPipeline(options: options, for: .groups, progress: progress)
+    named = pipeline.makeAnalyzer().map { NamedReports($0) }
   }
 
   /// - Parameter output: gets errors as lines, with `--format ndjson`.
@@ -104,6 +127,10 @@ struct GroupCollector {
       diagnostics.error(problem.path, problem.message)
       try tell(problem.path, nil, problem.message)
     }
+    // Without reports, groups are shown as the states have them.
+    if states.isEmpty || !source.inputs.files.isEmpty || options.grouping.settings != HashSettings() {
+      table.settings = options.grouping.settings
+    }
     for path in states {
       if let message = add(stateOf: path) {
         totals.errors += 1
@@ -115,7 +142,9 @@ struct GroupCollector {
       try collectWithWorkers(&source, tell)
     } else {
       var collector = self
-      try source.forEach { report, place throws(Output.Failure) in
+      try source.forEach {
+        collector.take($0, $1, $2)
+      } _: { report, place throws(Output.Failure) in
         collector.add(report, place)
         return true
       } onError: { file, line, message throws(Output.Failure) in
@@ -134,6 +163,24 @@ struct GroupCollector {
       let count = totals.undated == 1 ? "1 report" : "\(totals.undated) reports"
       diagnostics.error("--since", "\(count) without a time left out")
     }
+  }
+
+  /// Adds a report whose frames all have their names, without making a `CrashReport` of it.
+  ///
+  /// - Returns: false where it is left to `add`.
+  mutating func take(_ parsed: ParsedReport, _ file: String, _ line: Int?) -> Bool {
+    guard let named, named.reader.read(parsed) else { return false }
+    let report = named.reader.report
+    if let since = options.groups.since {
+      // What is to be said of the others is said elsewhere.
+      guard let moment = report.timestamp, moment >= since else { return false }
+    }
+    let stackLimit = showsStacks ? Self.stackLimit : nil
+    guard table.add(report, with: &named.analyzer, stackLimit: stackLimit, whole: parsed.report) else { return false }
+    if let progress { progress.step(line.map { $0 > 1 ? "\(file):\($0)" : file } ?? file) }
+    totals.reports += 1
+    totals.frames += report.frames.count
+    return true
   }
 
   mutating func add(_ report: CrashReport, _ place: String) {
@@ -171,6 +218,7 @@ struct GroupCollector {
     guard let reader = GroupStateReader() else { return "no memory" }
     do throws(GroupStateError) {
       let other = try reader.table(of: path)
+      try table.adoptSettings(of: other)
       totals.reports = totals.reports.addingClamped(other.reportCount)
       table.formUnion(other)
       return nil

@@ -61,7 +61,8 @@ struct GroupPage {
       text += "<tr>\(hasStatus ? "<td>\(badge(of: group))</td>" : "")"
       text += "<td class=\"number\">\(GroupStory.number(group.count))</td><td>\(chart(of: group))</td>"
       text += "<td class=\"time\">\(GroupListing.minute(group.lastSeen))</td>"
-      text += "<td>\(escaped(MarkdownReportWriter.cut(GroupListing.releases(of: group), to: 80)))</td>"
+      text +=
+        "<td class=\"releases\">\(escaped(MarkdownReportWriter.cut(GroupListing.releases(of: group), to: 80)))</td>"
       text += "<td><a href=\"#group-\(index + 1)\">\(escaped(group.title))</a></td></tr>\n"
     }
     return text + "</tbody>\n</table>\n</div>\n"
@@ -185,7 +186,9 @@ struct GroupPage {
     th { color: var(--dim); font-weight: 600; font-size: .85rem; white-space: nowrap; }
     .number { text-align: right; font-variant-numeric: tabular-nums; }
     .time { white-space: nowrap; font-variant-numeric: tabular-nums; }
-    svg { display: block; fill: var(--bar); }
+    svg { display: block; fill: var(--bar); border-bottom: 1px solid var(--line); }
+    td a { display: inline-block; min-width: 16rem; }
+    .releases { min-width: 7rem; }
     section { margin-top: 2rem; padding-top: 1.5rem; border-top: 2px solid var(--line); }
     dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(15rem, 1fr)); gap: .25rem 1.5rem; margin: 0; }
     dt { color: var(--dim); font-size: .85rem; }

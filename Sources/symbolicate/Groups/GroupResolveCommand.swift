@@ -20,7 +20,8 @@ struct GroupResolveCommand {
       diagnostics.fatal("\(path): \(error.message)")
       return .nothing
     }
-    let groups = table.groups()
+    // Which groups are merged and which are split, the rules say.
+    let groups = table.groups(rules: options.grouping.rules)
     var lines = ""
     for operand in options.operands.dropFirst() {
       let digits = operand.description

@@ -34,14 +34,14 @@ struct GroupStateReader {
 
   /// - Parameter path: nil for standard input.
   func table(of path: FilePath?) throws(GroupStateError) -> GroupTable {
-    let contents = try contents(of: path)
+    var table = GroupTable()
+    let contents = try contents(of: path) { table.add($0) }
     guard contents.isState else {
       throw GroupStateError(
         "a list of \(CrashGroup.schema), which is good for --baseline; what can be merged is a "
           + "\(GroupTable.stateSchema), as 'group --partial' writes it")
     }
-    var table = GroupTable()
-    for part in contents.parts { table.add(part) }
+    table.settings = contents.settings
     return table
   }
 
@@ -52,20 +52,28 @@ struct GroupStateReader {
       throw GroupStateError(error.description)
     }
     var table = GroupTable()
-    for part in try contents(of: bytes).parts { table.add(part) }
+    let contents = try contents(of: bytes) { table.add($0) }
+    table.settings = contents.settings
     return table
   }
 
   /// Groups to compare with: of a state, or as `group --format json` and `ndjson` write them.
-  func groups(of path: FilePath?, rules: GroupingRules) throws(GroupStateError) -> [CrashGroup] {
-    let contents = try contents(of: path)
-    guard contents.isState else { return contents.parts }
+  ///
+  /// - Returns: with what the hashes were made with; nil where the file does not say it.
+  func groups(of path: FilePath?, rules: GroupingRules) throws(GroupStateError) -> (
+    groups: [CrashGroup], settings: HashSettings?
+  ) {
     var table = GroupTable()
-    for part in contents.parts { table.add(part) }
-    return table.groups(rules: rules)
+    let contents = try contents(of: path) { table.add($0) }
+    guard contents.isState else { return (contents.parts, nil) }
+    return (table.groups(rules: rules), contents.settings)
   }
 
-  private func contents(of path: FilePath?) throws(GroupStateError) -> (parts: [CrashGroup], isState: Bool) {
+  /// - `parts`: of a list. Those of a state are handed over one by one, as all of them together are several times what they
+  ///   are in a table; where an error comes behind them, whoever has them throws them away.
+  private typealias Contents = (parts: [CrashGroup], isState: Bool, settings: HashSettings?)
+
+  private func contents(of path: FilePath?, _ part: (CrashGroup) -> Void) throws(GroupStateError) -> Contents {
     let bytes: [UInt8]
     do throws(InputError) {
       // With room behind it for the parser.
@@ -77,21 +85,21 @@ struct GroupStateReader {
     } catch {
       throw GroupStateError(error.description)
     }
-    return try contents(of: bytes)
+    return try contents(of: bytes, part)
   }
 
-  private func contents(of bytes: [UInt8]) throws(GroupStateError) -> (parts: [CrashGroup], isState: Bool) {
+  private func contents(of bytes: [UInt8], _ part: (CrashGroup) -> Void) throws(GroupStateError) -> Contents {
     let result = bytes.withUnsafeBytes { buffer in
       Result { () throws(GroupStateError) in
-        try contents(UnsafeRawBufferPointer(rebasing: buffer.dropLast(JSONParser.padding)), buffer)
+        try contents(UnsafeRawBufferPointer(rebasing: buffer.dropLast(JSONParser.padding)), buffer, part)
       }
     }
     return try result.get()
   }
 
-  private func contents(_ text: UnsafeRawBufferPointer, _ padded: UnsafeRawBufferPointer) throws(GroupStateError)
-    -> (parts: [CrashGroup], isState: Bool)
-  {
+  private func contents(
+    _ text: UnsafeRawBufferPointer, _ padded: UnsafeRawBufferPointer, _ part: (CrashGroup) -> Void
+  ) throws(GroupStateError) -> Contents {
     let objects: [JSONValues.Object]
     do throws(JSONValues.Failure) { objects = try JSONValues.read(text, arrayUnder: "groups") } catch {
       switch error {
@@ -107,19 +115,20 @@ struct GroupStateReader {
           "more than one document: another one begins at byte \(objects[1].range.lowerBound); merge files, do not join "
             + "them")
       }
-      return (try state(first, elements, inside, text, padded), true)
+      return ([], true, try state(first, elements, inside, text, padded, part))
     }
-    return (try list(objects, padded), false)
+    return (try list(objects, padded), false, nil)
   }
 
   private func state(
     _ object: JSONValues.Object, _ elements: [Range<Int>], _ inside: Range<Int>, _ text: UnsafeRawBufferPointer,
-    _ padded: UnsafeRawBufferPointer
-  ) throws(GroupStateError) -> [CrashGroup] {
+    _ padded: UnsafeRawBufferPointer, _ take: (CrashGroup) -> Void
+  ) throws(GroupStateError) -> HashSettings {
     // What is around the groups is a document of its own.
     var frame = Array(text[object.range.lowerBound..<inside.lowerBound])
     frame += text[inside.upperBound..<object.range.upperBound]
     var count: Int?
+    var settings = HashSettings()
     try parse(frame) { root throws(ReportError) in
       var schema: String?
       var algorithm: String?
@@ -127,6 +136,8 @@ struct GroupStateReader {
         switch key {
         case "schema": schema = try value.string()
         case "algorithm": algorithm = try value.string()
+        case "rules": settings.rulesDigest = try GroupDecoder.digits(value)
+        case "across_builds": settings.acrossBuilds = try value.bool()
         case "group_count": count = try value.integer(0...Int.max)
         default: break
         }
@@ -147,12 +158,8 @@ struct GroupStateReader {
         "group_count is \(count.map(String.init) ?? "missing") and there are \(elements.count) groups: the file was cut "
           + "or changed")
     }
-    var parts: [CrashGroup] = []
-    parts.reserveCapacity(elements.count)
-    for (index, range) in elements.enumerated() {
-      parts.append(try part(range, padded, place: "groups[\(index)]"))
-    }
-    return parts
+    for (index, range) in elements.enumerated() { take(try part(range, padded, place: "groups[\(index)]")) }
+    return settings
   }
 
   private func list(_ objects: [JSONValues.Object], _ padded: UnsafeRawBufferPointer) throws(GroupStateError)
@@ -345,7 +352,7 @@ private enum GroupDecoder {
     return StackHash(digits: digits, quality: quality)
   }
 
-  private static func digits(_ value: JSONValue) throws(ReportError) -> String {
+  static func digits(_ value: JSONValue) throws(ReportError) -> String {
     let text = try value.string()
     let isHash =
       text.utf8.count == 32
