@@ -77,7 +77,7 @@ fuzz: packages
 	Fuzz/run --runs $(FUZZ_RUNS)
 
 lint:
-	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Fuzz samples Benchmarks
+	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Plugins Tests Fuzz samples Benchmarks
 
 build-tests:
 	$(SWIFT) build --build-tests $(STRICT)

@@ -6,7 +6,8 @@ import Testing
 enum Golden {
   static func expect(_ bytes: [UInt8], _ name: String, sourceLocation: SourceLocation = #_sourceLocation) throws {
     let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-    try GoldenFile.expect(
-      bytes, at: folder.appendingPathComponent("Resources/golden/\(name)"), sourceLocation: sourceLocation)
+    let difference = try GoldenFile.difference(
+      bytes, from: folder.appendingPathComponent("Resources/golden/\(name)"))
+    #expect(difference == nil, sourceLocation: sourceLocation)
   }
 }

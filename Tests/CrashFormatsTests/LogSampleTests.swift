@@ -11,7 +11,7 @@ struct LogSampleTests {
     let found = try LogSamples.read(try LogSamples.bytes(name))
     #expect(found.others == [])
     let text = found.reports.map { String(decoding: $0.json(pretty: true), as: UTF8.self) }.joined(separator: "\n")
-    try GoldenFile.expect(Array(text.utf8), at: url)
+    #expect(try GoldenFile.difference(Array(text.utf8), from: url) == nil)
   }
 
   /// Nothing is passed over: as many threads, frames, images and registers as an expression finds in the text.
