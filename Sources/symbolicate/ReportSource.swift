@@ -7,6 +7,8 @@ struct ReportSource {
   private(set) var reportCount = 0
   private(set) var errorCount = 0
   private(set) var skippedCount = 0
+  /// What the first document without a crash is, for whoever else would get no answer at all.
+  private(set) var firstSkipped: (name: String, why: String)?
   private(set) var inputs: Inputs
   private let options: Options
   private let diagnostics: Diagnostics
@@ -108,6 +110,7 @@ struct ReportSource {
   mutating func skip(_ why: String, line: Int?, in account: inout Account) {
     let name = account.file.name
     skippedCount += 1
+    if firstSkipped == nil { firstSkipped = (name, why) }
     if account.skipped.count < 16 || account.skipped[why] != nil { account.skipped[why, default: 0] += 1 }
     diagnostics.detail(line.map { "\(name):\($0)" } ?? name, "skipped: \(why)")
   }

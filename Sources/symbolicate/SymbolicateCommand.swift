@@ -93,6 +93,12 @@ struct SymbolicateCommand {
     case .ndjson: try output.write(StreamLines.summary(totals))
     default: try stream.end(documents)
     }
+    // Never an empty answer. Lists and NDJSON have given theirs; no error, so that a spool in which all is well is none.
+    let hasSaidNothing = totals.reports == 0 && source.errorCount == 0 && !isList && options.format != .ndjson
+    if hasSaidNothing, let first = source.firstSkipped {
+      let others = source.skippedCount > 1 ? ", nor in \(source.skippedCount - 1) others" : ""
+      diagnostics.error(first.name, "no crash in it\(others); it is \(first.why)")
+    }
     return totals.status(hasAnswer: totals.reports > 0 || source.errorCount == 0)
   }
 

@@ -78,6 +78,16 @@ struct InputTests {
     let alive = try SymbolicateTool.run("-v", try folder.file("alive.crashrecord", forge.bytes()))
     #expect(alive.status == .exited(0))
     #expect(alive.errorText.contains("skipped: the record of a run in which nothing has crashed"))
+    // Without `-v`, in a format that has no empty document, standard error is the only answer.
+    let spool = try TemporaryDirectory()
+    let file = try spool.file("alive.crashrecord", forge.bytes())
+    for format in ["text", "markdown", "sentry"] {
+      let answer = try SymbolicateTool.run("--format", format, file)
+      #expect(answer.status == .exited(0))
+      #expect(answer.errorText.contains("\(file): no crash in it; it is the record of a run"))
+    }
+    let list = try SymbolicateTool.run(spool.path)
+    #expect(list.text == "No crashes.\n" && list.errorText.isEmpty)
   }
 
   @Test func wrongTypesAndForeignFiles() throws {
