@@ -28,6 +28,13 @@ struct GroupPart: Sendable {
 
 /// `CrashGroup.sample`, as far as a part does not have it itself.
 struct PartSample: Sendable {
+  var member: PartMember
+  var callPath: [InternedStrings.ID]
+  var stack: PartStack?
+}
+
+/// What a part takes of a report: a `GroupMember` whose texts are numbers, but for those that are hardly ever the same.
+struct PartMember: Sendable {
   var id: GroupMembers.Entry.ID
   var timestamp: Timestamp?
   var previousHashes: [StackHash]
@@ -40,8 +47,6 @@ struct PartSample: Sendable {
   var host: InternedStrings.ID?
   var message: String?
   var suppressedCount: Int
-  var callPath: [InternedStrings.ID]
-  var stack: PartStack?
 }
 
 /// The text of a stack: its lines, which are the same in many stacks.
@@ -77,22 +82,6 @@ enum PartStack: Sendable {
   }
 }
 
-/// A report on its way into a part.
-struct PartMember {
-  var id: GroupMembers.Entry.ID
-  var timestamp: Timestamp?
-  var previousHashes: [StackHash]
-  var reason: InternedStrings.ID?
-  var blame: InternedStrings.ID?
-  var file: InternedStrings.ID?
-  var line: Int?
-  var release: (name: String, number: InternedStrings.ID)?
-  var environment: InternedStrings.ID?
-  var host: InternedStrings.ID?
-  var message: String?
-  var suppressedCount: Int
-}
-
 extension GroupPart {
   /// Without reports; they are added next.
   init(_ key: GroupCell, scope: InternedStrings.ID, sample: PartSample) {
@@ -119,13 +108,12 @@ extension GroupPart {
       if lastSeen.map({ moment > $0 }) ?? true { lastSeen = moment }
       days.add(crashes, on: moment.day)
     }
-    if let release = member.release { releases.add(release.name, count: crashes, at: member.timestamp) }
+    let release = member.release.map { strings[$0] }
+    if let release { releases.add(release, count: crashes, at: member.timestamp) }
     if let host = member.host { add(host: host, strings) }
     insert(callPath: callPath[...], strings)
     if keepsMembers {
-      members.add(
-        GroupMembers.Entry(
-          member.id, timestamp: member.timestamp, release: member.release?.name, crashes: crashes))
+      members.add(GroupMembers.Entry(member.id, timestamp: member.timestamp, release: release, crashes: crashes))
     }
     switch isFirst ? .better : compareAsSample(member, callPath: callPath, strings) {
     case .better:
@@ -144,17 +132,16 @@ extension GroupPart {
   private func compareAsSample(
     _ member: PartMember, callPath: [InternedStrings.ID], _ strings: InternedStrings
   ) -> GroupMember.SampleOrder {
-    if member.timestamp != sample.timestamp {
+    let known = sample.member
+    if member.timestamp != known.timestamp {
       guard let timestamp = member.timestamp else { return .worse }
-      return sample.timestamp.map { timestamp > $0 } ?? true ? .better : .worse
+      return known.timestamp.map { timestamp > $0 } ?? true ? .better : .worse
     }
-    if member.id != sample.id { return member.id.string < sample.id.string ? .better : .worse }
-    var other = self
-    other.sample.set(member, callPath: callPath)
-    other.sample.stack = nil
-    var known = self
-    known.sample.stack = nil
-    return other.member(strings).compareAsSample(with: known.member(strings))
+    if member.id != known.id { return member.id.string < known.id.string ? .better : .worse }
+    var (left, right) = (self, self)
+    left.sample = PartSample(member: member, callPath: callPath)
+    right.sample.stack = nil
+    return left.member(strings).compareAsSample(with: right.member(strings))
   }
 
   mutating func add(host: InternedStrings.ID, _ strings: InternedStrings) {
@@ -197,25 +184,23 @@ extension GroupPart {
 }
 
 extension PartSample {
-  init(_ member: PartMember) {
-    self.init(
-      id: member.id, timestamp: member.timestamp, previousHashes: member.previousHashes, reason: member.reason,
-      blame: member.blame, file: member.file, line: member.line, release: member.release?.number,
-      environment: member.environment, host: member.host, message: member.message,
-      suppressedCount: member.suppressedCount, callPath: [], stack: nil)
-  }
-
   /// Keeps the memory that it has: in the order of time, each report is the sample of its part for a while.
   mutating func set(_ member: PartMember, callPath: [InternedStrings.ID]) {
-    id = member.id
-    timestamp = member.timestamp
-    previousHashes = member.previousHashes
-    (reason, blame, file, line) = (member.reason, member.blame, member.file, member.line)
-    (release, environment, host) = (member.release?.number, member.environment, member.host)
-    message = member.message
-    suppressedCount = member.suppressedCount
+    self.member = member
     self.callPath.removeAll(keepingCapacity: true)
     self.callPath.append(contentsOf: callPath)
+  }
+}
+
+extension PartMember {
+  init(_ member: GroupMember, _ strings: inout InternedStrings) {
+    self.init(
+      id: GroupMembers.Entry.ID(member.reportID), timestamp: member.timestamp, previousHashes: member.previousHashes,
+      reason: member.reason.map { strings.intern($0.rawValue) },
+      blame: member.blame.map { strings.intern($0.function) },
+      file: member.blame?.file.map { strings.intern($0) }, line: member.blame?.line,
+      release: member.release.map { strings.intern($0) }, environment: member.environment.map { strings.intern($0) },
+      host: member.host.map { strings.intern($0) }, message: member.message, suppressedCount: member.suppressedCount)
   }
 }
 
@@ -224,15 +209,16 @@ extension PartSample {
 extension GroupPart {
   /// The sample as a report of its own.
   func member(_ strings: InternedStrings) -> GroupMember {
+    let known = sample.member
     var member = GroupMember(
-      reportID: sample.id.string, scope: strings[scope], hash: hash, previousHashes: sample.previousHashes,
-      reason: sample.reason.map { Reason(rawValue: strings[$0]) }, message: sample.message,
-      blame: sample.blame.map {
-        Blame(function: strings[$0], file: sample.file.map { strings[$0] }, line: sample.line)
+      reportID: known.id.string, scope: strings[scope], hash: hash, previousHashes: known.previousHashes,
+      reason: known.reason.map { Reason(rawValue: strings[$0]) }, message: known.message,
+      blame: known.blame.map {
+        Blame(function: strings[$0], file: known.file.map { strings[$0] }, line: known.line)
       },
-      timestamp: sample.timestamp, release: sample.release.map { strings[$0] },
-      environment: sample.environment.map { strings[$0] }, host: sample.host.map { strings[$0] },
-      suppressedCount: sample.suppressedCount, build: build, siteLine: siteLine,
+      timestamp: known.timestamp, release: known.release.map { strings[$0] },
+      environment: known.environment.map { strings[$0] }, host: known.host.map { strings[$0] },
+      suppressedCount: known.suppressedCount, build: build, siteLine: siteLine,
       callPath: sample.callPath.map { strings[$0] })
     member.stack = sample.stack?.text(strings)
     return member
@@ -253,15 +239,9 @@ extension GroupPart {
   }
 
   init(_ group: CrashGroup, scope: InternedStrings.ID, _ strings: inout InternedStrings) {
-    let member = group.sample
     let sample = PartSample(
-      id: GroupMembers.Entry.ID(member.reportID), timestamp: member.timestamp, previousHashes: member.previousHashes,
-      reason: member.reason.map { strings.intern($0.rawValue) },
-      blame: member.blame.map { strings.intern($0.function) },
-      file: member.blame?.file.map { strings.intern($0) }, line: member.blame?.line,
-      release: member.release.map { strings.intern($0) }, environment: member.environment.map { strings.intern($0) },
-      host: member.host.map { strings.intern($0) }, message: member.message, suppressedCount: member.suppressedCount,
-      callPath: member.callPath.map { strings.intern($0) }, stack: member.stack.map { PartStack($0, &strings) })
+      member: PartMember(group.sample, &strings), callPath: group.sample.callPath.map { strings.intern($0) },
+      stack: group.sample.stack.map { PartStack($0, &strings) })
     self.init(
       scope: scope, hash: group.hash, build: group.builds.keys.first, siteLine: group.siteLine,
       otherHashes: group.otherHashes, reportCount: group.reportCount, count: group.count, firstSeen: group.firstSeen,
@@ -282,7 +262,8 @@ extension GroupPart {
       for name in callPaths[(place + 1)..<end] { mark(name) }
       place = end
     }
-    for id in [sample.reason, sample.blame, sample.file, sample.release, sample.environment, sample.host] { mark(id) }
+    let member = sample.member
+    for id in [member.reason, member.blame, member.file, member.release, member.environment, member.host] { mark(id) }
     for name in sample.callPath { mark(name) }
     if case .lines(let lines) = sample.stack { for line in lines { mark(line) } }
   }

@@ -112,17 +112,9 @@ public struct GroupTable: Sendable {
   /// - Parameter stack: the report's stack as text, asked for where the group is to be shown by this report.
   public mutating func add(_ member: GroupMember, stack: (() -> String?)? = nil) {
     sweepStrings()
-    let part = PartMember(
-      id: GroupMembers.Entry.ID(member.reportID), timestamp: member.timestamp, previousHashes: member.previousHashes,
-      reason: member.reason.map { strings.intern($0.rawValue) },
-      blame: member.blame.map { strings.intern($0.function) },
-      file: member.blame?.file.map { strings.intern($0) }, line: member.blame?.line,
-      release: member.release.map { ($0, strings.intern($0)) },
-      environment: member.environment.map { strings.intern($0) }, host: member.host.map { strings.intern($0) },
-      message: member.message, suppressedCount: member.suppressedCount)
     add(
-      part, hash: member.hash, scope: member.scope, build: member.build, siteLine: member.siteLine,
-      callPath: member.callPath.map { strings.intern($0) },
+      PartMember(member, &strings), hash: member.hash, scope: member.scope, build: member.build,
+      siteLine: member.siteLine, callPath: member.callPath.map { strings.intern($0) },
       stack: stack.map { stack in { strings in stack().map { PartStack($0, &strings) } } })
   }
 
@@ -139,7 +131,7 @@ public struct GroupTable: Sendable {
       place = parts.count
       places[key] = place
       let cell = GroupCell(bug: GroupCell.Bug(scope: scope, hash: hash), build: build, siteLine: siteLine)
-      parts.append(GroupPart(cell, scope: scopeNumber, sample: PartSample(member)))
+      parts.append(GroupPart(cell, scope: scopeNumber, sample: PartSample(member: member, callPath: [])))
     }
     parts[place].add(member, callPath: callPath, keepsMembers: keepsMembers, &strings, stack: stack)
   }
@@ -316,7 +308,7 @@ extension GroupTable {
     let template = analyzer.template(ofContext: context)
     let facts = CommonFacts(
       scope: GroupMember.scope(of: template), build: BuildKey(template),
-      release: template.release.map { ($0, strings.intern($0)) },
+      release: template.release.map { strings.intern($0) },
       environment: template.environment.map { strings.intern($0) })
     lastFacts = (context, analyzer.contextGeneration, facts)
     return facts
@@ -326,7 +318,7 @@ extension GroupTable {
   fileprivate struct CommonFacts {
     var scope: String
     var build: BuildKey?
-    var release: (name: String, number: InternedStrings.ID)?
+    var release: InternedStrings.ID?
     var environment: InternedStrings.ID?
   }
 }
