@@ -115,6 +115,24 @@ static int matches(const unsigned char *text, size_t at, size_t length, const ch
   return 1;
 }
 
+static size_t skip(const unsigned char *text, size_t at, size_t length, unsigned char byte) {
+  while (at < length && text[at] == byte) at++;
+  return at;
+}
+
+// Where the name begins in a user's folder on a drive whose colon may be at `colon`, `C:\Users\name`; 0 where none does.
+// Such a file system does not tell capitals from small letters, and a text in quotes has its backslashes twice, in quotes
+// in quotes four times.
+static size_t drive_folder_name(const unsigned char *text, size_t colon, size_t length) {
+  if (colon >= length || text[colon] != ':') return 0;
+  size_t folder = skip(text, colon + 1, length, '\\');
+  if (folder == colon + 1) return 0;
+  for (const char *letter = "users"; *letter; letter++, folder++)
+    if (folder >= length || (text[folder] | 0x20) != (unsigned char)*letter) return 0;
+  size_t name = skip(text, folder, length, '\\');
+  return name > folder ? name : 0;
+}
+
 // The end of a domain in [start, end), whose last dots are given (0 for none), or `start` where it is none: labels with a
 // dot between them, the last of at least two letters. `@2x.png` names an image's scale.
 static size_t checked_domain(const unsigned char *text, size_t start, size_t end, size_t last_dot, size_t dot_before) {
@@ -150,7 +168,7 @@ static size_t domain_end(const unsigned char *text, size_t start, size_t length)
   size_t whole = checked_domain(text, start, end, last_dot, dot_before);
   if (whole > start || early > start) return whole > start ? whole : early;
   // The same with the drive of a user's folder, `@x.example.c:\Users\…`, whose letter goes with it.
-  if (end > start && is_letter(text[end - 1]) && matches(text, end, length, ":\\Users\\"))
+  if (end > start && is_letter(text[end - 1]) && drive_folder_name(text, end, length) > 0)
     return checked_domain(text, start, end - 1, last_dot, dot_before);
   return start;
 }
@@ -226,14 +244,19 @@ static void redact_digits(struct output *out, const unsigned char *text, size_t 
   }
 }
 
-// The end of a user's folder (`/home/name`) that starts at `start`, or `start`.
+static int is_escaped_slash(const unsigned char *text, size_t at, size_t length) {
+  return text[at] == '\\' && at + 1 < length && text[at + 1] == '/';
+}
+
+// The end of a user's folder (`/home/name`) that starts at `start`, or `start`. JSON may have a backslash in front of each
+// of its slashes.
 static size_t user_folder_end(const unsigned char *text, size_t start, size_t length) {
   size_t name;
   if (start > 0 && text[start - 1] == '~') return start;  // inside of a folder that was replaced
-  if (matches(text, start, length, "/home/")) {
+  if (matches(text, start, length, "/home/") || matches(text, start, length, "/home\\/")) {
+    name = start + 5;
+  } else if (matches(text, start, length, "/Users/") || matches(text, start, length, "/Users\\/")) {
     name = start + 6;
-  } else if (matches(text, start, length, "/Users/")) {
-    name = start + 7;
   } else if (matches(text, start, length, "/root")) {
     unsigned char before = start > 0 ? text[start - 1] : ' ';
     size_t end = start + 5;
@@ -242,10 +265,12 @@ static size_t user_folder_end(const unsigned char *text, size_t start, size_t le
   } else {
     return start;
   }
-  while (name < length && text[name] == '/') name++;  // as the kernel reads it
+  // Any number of slashes, as the kernel reads it.
+  while (name < length && (text[name] == '/' || is_escaped_slash(text, name, length))) name++;
   size_t end = name;
-  while (end < length && text[end] != '/' && text[end] != ':' && text[end] != ',' && text[end] != ')' &&
-         text[end] != ';' && text[end] != '?' && text[end] != '#' && !(class_of[text[end]] & BREAK))
+  while (end < length && text[end] != '/' && !is_escaped_slash(text, end, length) && text[end] != ':' &&
+         text[end] != ',' && text[end] != ')' && text[end] != ';' && text[end] != '?' && text[end] != '#' &&
+         !(class_of[text[end]] & BREAK))
     end++;
   return end > name ? end : start;
 }
@@ -406,7 +431,7 @@ static void redact_once(struct output *out, size_t length) {
       }
       if (longest >= DIGITS) {
         // The drive of a user's folder goes with that, and makes no hex number of the digits in front of it.
-        int is_drive = is_letter(text[i - 1]) && matches(text, i, length, ":\\Users\\");
+        int is_drive = is_letter(text[i - 1]) && drive_folder_name(text, i, length) > 0;
         redact_digits(out, text, start, i - (size_t)is_drive);
       }
       continue;
@@ -423,19 +448,26 @@ static void redact_once(struct output *out, size_t length) {
             for (break_at = i; break_at < length && !(class_of[text[break_at]] & BREAK);) break_at++;
           url_end = without_punctuation(text, i + 3, break_at);
           credentials = !url_is_file && has_password(text, i + 3, url_end) ? i + 3 : 0;
-        } else if (i > out->flushed && is_letter(text[i - 1]) && matches(text, i, length, ":\\Users\\")) {
-          size_t end = i + 8;
-          while (end < length && text[end] != '\\' && !(class_of[text[end]] & BREAK)) end++;
-          replace(out, i - 1, end < length && text[end] == '\\' ? end + 1 : end, "~/", 2);
-          i = out->flushed;
-          continue;
+        } else if (i > out->flushed && is_letter(text[i - 1])) {
+          size_t end = drive_folder_name(text, i, length);
+          if (end > 0) {
+            while (end < length && text[end] != '\\' && !(class_of[text[end]] & BREAK)) end++;
+            size_t next = skip(text, end, length, '\\');
+            // The last one may be a quote's.
+            if (next > end && next < length && text[next] == '"') next--;
+            replace(out, i - 1, next, "~/", 2);
+            i = out->flushed;
+            continue;
+          }
         }
       } else if (text[i] == '/') {
         slash = i + 1;
         if (i >= url_end || url_is_file) {
           size_t end = user_folder_end(text, i, length);
           if (end > i) {
-            replace(out, i, end, "~", 1);
+            // With the backslash that belongs to the slash.
+            size_t first = i > out->flushed && text[i - 1] == '\\' ? i - 1 : i;
+            replace(out, first, end, "~", 1);
             i = end;
             continue;
           }

@@ -26,7 +26,9 @@ enum NamedValueRule {
     ("creds", .none), ("sessionid", .none), ("sessid", .none), ("sessionkey", .none), ("cookie", .header),
     ("jwt", .none), ("passwort", .none), ("kennwort", .none), ("parola", .none), ("sifre", .none),
     ("contrasena", .none), ("senha", .none), ("motdepasse", .none),
-    ("otp", .digit), ("pin", .digit), ("pincode", .digit), ("cvv", .digit), ("cvc", .digit), ("pass", .noCount),
+    ("otp", .digit), ("totp", .digit), ("otpcode", .digit), ("mfacode", .digit), ("onetimecode", .digit),
+    ("verificationcode", .digit), ("securitycode", .digit), ("pin", .digit), ("pincode", .digit), ("cvv", .digit),
+    ("cvc", .digit), ("pass", .noCount),
     ("sid", .long), ("sig", .long), ("signature", .long), ("session", .long),
   ]
   private static let longValue = 12
