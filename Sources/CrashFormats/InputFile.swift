@@ -99,7 +99,7 @@ package struct InputFile: ~Copyable {
   }
 
   private static func failure(_ what: String, _ number: CInt) -> InputError {
-    let reason = String(cString: strerror(number))
+    let reason = errnoText(number)
     switch number {
     case EACCES, EPERM: return InputError(.unreadable, "\(what): \(reason); run symbolicate as its owner or as root")
     case ENOENT: return InputError(.unreadable, "no such file or directory")

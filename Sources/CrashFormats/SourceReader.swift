@@ -148,7 +148,7 @@ public final class SourceReader {
     guard descriptor >= 0 else {
       let number = errno
       return .failure(
-        [ENOENT, ENOTDIR, ENAMETOOLONG].contains(number) ? .absent : .refused(String(cString: strerror(number))))
+        [ENOENT, ENOTDIR, ENAMETOOLONG].contains(number) ? .absent : .refused(errnoText(number)))
     }
     defer { close(descriptor) }
     var status = stat()
@@ -167,7 +167,7 @@ public final class SourceReader {
       let count = bytes.withUnsafeMutableBytes { Glibc.read(descriptor, $0.baseAddress?.advanced(by: start), chunk) }
       bytes.removeLast(chunk - max(count, 0))
       if count == 0 { return .success(bytes) }
-      if count < 0, errno != EINTR { return .failure(.refused(String(cString: strerror(errno)))) }
+      if count < 0, errno != EINTR { return .failure(.refused(errnoText(errno))) }
     }
     return .failure(.refused("larger than \(sizeLimit >> 20) MiB, and not read"))
   }

@@ -1,3 +1,4 @@
+internal import CrashModel
 private import Glibc
 
 /// A system call that failed.
@@ -18,15 +19,5 @@ package struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     return SystemError(number: number, operation())
   }
 
-  package var description: String { "\(operation): \(Self.text(number))" }
-
-  /// `strerror` is not thread-safe; Swift imports the POSIX form of `strerror_r`.
-  static func text(_ number: Int32) -> String {
-    withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
-      guard let base = buffer.baseAddress else { return "error \(number)" }
-      base.pointee = 0
-      guard strerror_r(number, base, buffer.count) == 0, base.pointee != 0 else { return "error \(number)" }
-      return String(cString: base)
-    }
-  }
+  package var description: String { "\(operation): \(errnoText(number))" }
 }

@@ -24,7 +24,7 @@ struct DebugDirectoryIndex {
     while let (path, depth) = pending.popLast() {
       let listing = DirectoryListing(of: path, limit: Self.maximumEntries - visited)
       if let failure = listing.failure, unreadable.count < 16 {
-        unreadable.append("\(path): \(SystemError.text(failure))")
+        unreadable.append("\(path): \(errnoText(failure))")
       }
       visited += listing.names.count
       isCut = listing.isCut

@@ -1,3 +1,5 @@
+internal import CrashModel
+
 /// Why a file cannot be used as the source of names.
 public enum DebugFileError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The file could not be opened; `code` is an `errno`.
@@ -28,7 +30,7 @@ public enum DebugFileError: Error, Hashable, Sendable, CustomStringConvertible {
   /// What is wrong, without the path.
   public var reason: String {
     switch self {
-    case .cannotOpen(_, let code): SystemError.text(code)
+    case .cannotOpen(_, let code): errnoText(code)
     case .notRegular: "is not a regular file"
     case .empty: "is empty"
     case .notELF: "is not an ELF file"

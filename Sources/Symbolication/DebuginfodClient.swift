@@ -117,7 +117,7 @@ public final class DebuginfodClient {
       return failed("did not answer in time")
     }
     if result == -ENOENT { return failed("has no \(request.kind.rawValue) of build id \(request.id)") }
-    let reason = SystemError.text(result < 0 ? -result : EIO)
+    let reason = errnoText(result < 0 ? -result : EIO)
     // Whom nobody listens for now, nobody will listen for at the next image.
     if [-ECONNREFUSED, -EHOSTUNREACH, -ENETUNREACH, -ECONNRESET, -ENOSYS].contains(result) { givenUp = reason }
     return failed(reason)

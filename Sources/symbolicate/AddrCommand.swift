@@ -92,7 +92,7 @@ struct AddrCommand {
       let hasMore: Bool
       do throws(AddrInput.Failure) { hasMore = try input.read() } catch {
         try answer()
-        diagnostics.error("standard input", "cannot be read: \(String(cString: strerror(error.code)))")
+        diagnostics.error("standard input", "cannot be read: \(errnoText(error.code))")
         return false
       }
       while let line = input.nextLine() { try add(line) }

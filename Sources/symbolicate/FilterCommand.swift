@@ -52,7 +52,7 @@ struct FilterCommand {
           _ = Self.isReadable(within: -1)
           continue
         }
-        diagnostics.error("standard input", "cannot be read: \(String(cString: strerror(errno)))")
+        diagnostics.error("standard input", "cannot be read: \(errnoText(errno))")
         isReadToItsEnd = false
       }
       if count <= 0 { break }

@@ -105,7 +105,7 @@ struct Inputs {
       let listing = DirectoryListing(of: directory)
       if let number = listing.failure {
         let advice = number == EACCES ? "; run symbolicate as its owner or as root" : ""
-        failures.append((directory, "the directory cannot be read: \(String(cString: strerror(number)))" + advice))
+        failures.append((directory, "the directory cannot be read: \(errnoText(number))" + advice))
       }
       for name in listing.names {
         let path = directory.appending(name)
@@ -116,7 +116,7 @@ struct Inputs {
           if number == ENOENT {
             skipped.append((path, "was removed meanwhile"))
           } else {
-            failures.append((path, "cannot be looked at: \(String(cString: strerror(number)))"))
+            failures.append((path, "cannot be looked at: \(errnoText(number))"))
           }
           continue
         }
@@ -136,7 +136,7 @@ struct Inputs {
   private mutating func follow(_ path: FilePath, _ candidates: inout [Candidate]) {
     var status = stat()
     guard path.withCString({ stat($0, &status) }) == 0 else {
-      skipped.append((path, "a link that leads to no file: \(String(cString: strerror(errno)))"))
+      skipped.append((path, "a link that leads to no file: \(errnoText(errno))"))
       return
     }
     switch status.st_mode & S_IFMT {

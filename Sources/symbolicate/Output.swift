@@ -31,7 +31,7 @@ final class Output {
     if path.withCString({ lstat($0, &existing) }) == 0, existing.st_mode & S_IFMT != S_IFREG {
       descriptor = path.withCString { open($0, O_WRONLY | O_TRUNC | O_CLOEXEC) }
       guard descriptor >= 0 else {
-        throw .failed("\(path): cannot be written: \(String(cString: strerror(errno)))")
+        throw .failed("\(path): cannot be written: \(errnoText(errno))")
       }
       paths = nil
       return
@@ -41,7 +41,7 @@ final class Output {
     let temporary = FilePath(bytes: path.bytes + ".\(getpid()).tmp".utf8)
     descriptor = UnfinishedFile.create(temporary, mode: mode)
     guard descriptor >= 0 else {
-      throw .failed("\(path): cannot be written: \(String(cString: strerror(errno)))")
+      throw .failed("\(path): cannot be written: \(errnoText(errno))")
     }
     paths = (path, temporary)
   }
@@ -105,7 +105,7 @@ final class Output {
       } else if errno == EPIPE {
         throw .closed
       } else if errno != EINTR {
-        throw .failed("output cannot be written: \(String(cString: strerror(errno)))")
+        throw .failed("output cannot be written: \(errnoText(errno))")
       }
     }
   }
@@ -118,7 +118,7 @@ final class Output {
       fsync(descriptor) == 0 && close(descriptor) == 0
       && paths.temporary.withCString { temporary in paths.final.withCString { rename(temporary, $0) } } == 0
     guard isDone else {
-      let reason = String(cString: strerror(errno))
+      let reason = errnoText(errno)
       removeTemporary(paths.temporary)
       throw .failed("\(paths.final): cannot be written: \(reason)")
     }

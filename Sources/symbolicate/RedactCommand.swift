@@ -33,7 +33,7 @@ struct RedactCommand {
           _ = poll(&entry, 1, -1)
           continue
         }
-        diagnostics.error("standard input", "cannot be read: \(String(cString: strerror(errno)))")
+        diagnostics.error("standard input", "cannot be read: \(errnoText(errno))")
         // What was read of the last line may be half of a secret.
         return .incomplete
       }

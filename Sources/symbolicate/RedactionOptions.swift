@@ -38,14 +38,14 @@ extension Options {
   private static func text(of file: FilePath) throws(RedactionRules.Problem) -> String {
     func problem(_ message: String) -> RedactionRules.Problem { RedactionRules.Problem(line: nil, message: message) }
     let descriptor = file.withCString { open($0, O_RDONLY | O_CLOEXEC) }
-    guard descriptor >= 0 else { throw problem("cannot be read: \(String(cString: strerror(errno)))") }
+    guard descriptor >= 0 else { throw problem("cannot be read: \(errnoText(errno))") }
     defer { close(descriptor) }
     var bytes: [UInt8] = []
     var block = [UInt8](repeating: 0, count: 16 * 1024)
     while true {
       let count = read(descriptor, &block, block.count)
       if count < 0, errno == EINTR { continue }
-      guard count >= 0 else { throw problem("cannot be read: \(String(cString: strerror(errno)))") }
+      guard count >= 0 else { throw problem("cannot be read: \(errnoText(errno))") }
       if count == 0 { break }
       bytes += block[..<count]
       guard bytes.count <= largestRuleFile else {

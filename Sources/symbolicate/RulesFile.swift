@@ -24,14 +24,14 @@ enum RulesFile {
 
   private static func contents(of path: FilePath) throws(Failure) -> [UInt8] {
     let file = path.withCString { open($0, O_RDONLY | O_CLOEXEC) }
-    guard file >= 0 else { throw Failure(message: "\(path): \(String(cString: strerror(errno)))") }
+    guard file >= 0 else { throw Failure(message: "\(path): \(errnoText(errno))") }
     defer { close(file) }
     var bytes: [UInt8] = []
     var piece = [UInt8](repeating: 0, count: 65_536)
     while true {
       let count = piece.withUnsafeMutableBytes { Glibc.read(file, $0.baseAddress, $0.count) }
       if count < 0, errno == EINTR { continue }
-      guard count >= 0 else { throw Failure(message: "\(path): \(String(cString: strerror(errno)))") }
+      guard count >= 0 else { throw Failure(message: "\(path): \(errnoText(errno))") }
       if count == 0 { return bytes }
       bytes += piece.prefix(count)
       guard bytes.count <= limit else {

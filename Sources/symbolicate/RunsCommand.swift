@@ -77,7 +77,7 @@ struct RunsCommand {
     HistoryFailure(
       message: number == ENOENT
         ? "no run has been counted here; name the directory of a service's crash reports"
-        : "its history cannot be read: \(String(cString: strerror(number)))")
+        : "its history cannot be read: \(errnoText(number))")
   }
 
   // MARK: Text

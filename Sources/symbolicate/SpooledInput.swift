@@ -60,7 +60,7 @@ struct SpooledInput: ~Copyable {
     func failure(_ what: String) -> InputError {
       InputError(
         .unreadable,
-        "a core, which cannot be copied to a file in \(folder): \(what): \(String(cString: strerror(errno))); "
+        "a core, which cannot be copied to a file in \(folder): \(what): \(errnoText(errno)); "
           + "set TMPDIR, or save it and name the file")
     }
     var name = Array("\(folder)/symbolicate-XXXXXX".utf8CString)

@@ -179,7 +179,7 @@ import Testing
     #expect(outcome.text == expected)
     // Once, though asked for twice.
     #expect(outcome.errorText.split(separator: "\n").filter { $0.contains("missing") }.count == 1)
-    #expect(outcome.errorText.contains("symbolicate: \(missing): no such file\n"))
+    #expect(outcome.errorText.contains("symbolicate: \(missing): no such file or directory\n"))
     #expect(outcome.errorText.contains("standard input, line 10: 'DATA "))
     #expect(
       outcome.errorText.contains("line 11: '0x\(total)': no file; name it with --exe FILE or write IMAGE ADDRESS"))
@@ -288,7 +288,7 @@ import Testing
       "/bin/sh", "-c", "exec \"$0\" addr -e \"$1\" < /", SymbolicateTool.path, programs.c,
     ]).run()
     #expect(folder.status == .exited(2))
-    #expect(folder.errorText == "symbolicate: standard input: cannot be read: Is a directory\n")
+    #expect(folder.errorText == "symbolicate: standard input: cannot be read: is a directory\n")
   }
 
   @Test func unreadableFiles() throws {
@@ -296,7 +296,7 @@ import Testing
     let text = try programs.folder.file("text", Array("no program".utf8))
     for (path, reason) in [
       (programs.folder.path, "is not a regular file"), (text, "is not an ELF file"),
-      (programs.folder.path + "/none", "no such file"),
+      (programs.folder.path + "/none", "no such file or directory"),
     ] {
       let outcome = try SymbolicateTool.run("addr", "-afe", path, "0x12", "13")
       #expect(outcome.text == "0x0000000000000012\n??\n??:0\n0x0000000000000013\n??\n??:0\n")
@@ -320,7 +320,7 @@ import Testing
     #expect(found.status == .exited(0))
     let none = try SymbolicateTool.run("addr", "-fe", programs.c, "-d", programs.folder.path + "/none", outer)
     #expect(none.status == .exited(1))
-    #expect(none.errorText.contains("none: no such file; it is not used"))
+    #expect(none.errorText.contains("none: no such file or directory; it is not used"))
   }
 
   @Test func closedOutput() throws {

@@ -194,7 +194,7 @@ struct DebuginfodTests {
     let outcome = try program.symbolicate(urls: "http://127.0.0.1:\(port)", reports: [report])
     isUnnamed(outcome)
     #expect(
-      outcome.errorText.contains("debuginfod http://127.0.0.1:\(port) (not asked again: Connection refused"),
+      outcome.errorText.contains("debuginfod http://127.0.0.1:\(port) (not asked again: connection refused"),
       "\(outcome.errorText)")
   }
 

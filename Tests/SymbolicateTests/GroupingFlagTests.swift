@@ -52,7 +52,7 @@ import Testing
     let large = try folder.file("large", Array(repeating: UInt8(ascii: "#"), count: 1 << 20 + 1))
     for (path, message) in [
       (bad, "\(bad):3: unknown action 'hepler'; one of app, lib"), (binary, "not UTF-8"), (large, "larger than 1 MiB"),
-      (folder.path, "Is a directory"), (folder.path + "/none", "No such file"),
+      (folder.path, "is a directory"), (folder.path + "/none", "no such file"),
     ] {
       let outcome = try SymbolicateTool.run("group", "--rules", path, crash)
       #expect(outcome.status == .exited(64) && outcome.output.isEmpty)

@@ -54,7 +54,7 @@ struct InputTests {
         try Test.cancel("the built tool cannot be run by another user than root here")
       }
     }
-    expectNothing(try ChildProcess(command).run(), "closed: the directory cannot be read: Permission denied")
+    expectNothing(try ChildProcess(command).run(), "closed: the directory cannot be read: permission denied")
   }
 
   @Test func records() throws {
@@ -238,9 +238,9 @@ struct InputTests {
     report.images = []
     #expect(try run("-d", folder.path).status == .exited(0))
     for (flag, path, message) in [
-      ("-e", "/nonexistent/x", "no such file"), ("-e", folder.path, "is not a regular file"),
+      ("-e", "/nonexistent/x", "no such file or directory"), ("-e", folder.path, "is not a regular file"),
       ("-e", try folder.file("text", Array("hello".utf8)), "is not an ELF file"),
-      ("-d", "/nonexistent/x", "no such file"), ("-d", try folder.file("file", [1]), "Not a directory"),
+      ("-d", "/nonexistent/x", "no such file or directory"), ("-d", try folder.file("file", [1]), "not a directory"),
     ] {
       let outcome = try run(flag, path)
       #expect(outcome.status == .exited(1), "\(flag) \(path)")

@@ -57,7 +57,7 @@ struct RedactCommandTests {
     let binary = try folder.file("binary.txt", [0x61, 0x20, 0xff])
     for (arguments, message) in [
       (["redact", "--redact-rules", bad], "\(bad): line 2: the pattern of 'ticket', behind '(TCK': '(' has no ')'"),
-      (["redact", "--redact-rules", folder.path + "/none"], "none: cannot be read: No such file"),
+      (["redact", "--redact-rules", folder.path + "/none"], "none: cannot be read: no such file"),
       (["redact", "--redact-rules", binary], "is no UTF-8 text"), (["redact", "a.log"], "'redact' takes no files"),
       (["redact", "-f", "json"], "no option of 'redact'"),
       (["--no-redact", "--redact-rules", bad, "-"], "--redact-rules has no effect with --no-redact"),

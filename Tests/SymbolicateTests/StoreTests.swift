@@ -151,7 +151,7 @@ private func inode(_ path: String) -> UInt {
     #expect(try store.builds().count == 1)
 
     let list = try Store(path: folder.path + "/none").run("list")
-    #expect(list.status == .exited(2) && list.errorText.contains("there is no symbol store: No such file"))
+    #expect(list.status == .exited(2) && list.errorText.contains("there is no symbol store: no such file"))
     #expect(
       try Store(path: folder.path).run("gc").errorText.contains("is no symbol store: it has no .build-id directory"))
     #expect(

@@ -34,7 +34,7 @@ import Testing
     #expect(error(try workshop.write("empty", "")) == .empty(path: workshop.file("empty")))
     #expect(error(try workshop.write("text", "hello")) == .notELF(path: workshop.file("text")))
     #expect(error(try workshop.write("archive", "!<arch>\n")) == .notELF(path: workshop.file("archive")))
-    #expect(error(workshop.file("none"))?.description == "\(workshop.file("none")): no such file")
+    #expect(error(workshop.file("none"))?.description == "\(workshop.file("none")): no such file or directory")
   }
 
   @Test func otherArchitectures() throws {

@@ -52,7 +52,7 @@ struct CoreSource {
     guard file >= 0 else {
       throw .damaged(
         path: path,
-        detail: "it is compressed, and no file can be made in \(UnnamedFile.folder): \(SystemError.text(errno))")
+        detail: "it is compressed, and no file can be made in \(UnnamedFile.folder): \(errnoText(errno))")
     }
     let failure = decompress(source, into: file)
     if let failure {
@@ -79,7 +79,7 @@ struct CoreSource {
     while true {
       let count = read(source, input.baseAddress, inputSize)
       if count < 0, errno == EINTR { continue }
-      guard count >= 0 else { return "it cannot be read: \(SystemError.text(errno))" }
+      guard count >= 0 else { return "it cannot be read: \(errnoText(errno))" }
       if count == 0 { break }
       var from = ZSTD_inBuffer(src: input.baseAddress, size: count, pos: 0)
       while from.pos < from.size || hint != 0 {
@@ -91,13 +91,13 @@ struct CoreSource {
         }
         let made = UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(output)[..<to.pos])
         guard write(made, to: file, at: size) else {
-          return "its decompressed data has no room: \(SystemError.text(errno))"
+          return "its decompressed data has no room: \(errnoText(errno))"
         }
         size += off_t(to.pos)
         if to.pos == 0, from.pos == from.size { break }
       }
     }
-    guard ftruncate(file, size) == 0 else { return "its decompressed data has no room: \(SystemError.text(errno))" }
+    guard ftruncate(file, size) == 0 else { return "its decompressed data has no room: \(errnoText(errno))" }
     // What is there is still worth a look.
     return size == 0 ? "its compressed data is cut before the first byte" : nil
   }

@@ -71,7 +71,7 @@ final class ReaderProcess {
     guard let note else { throw .unusable("there is no memory to read it in another process") }
     guard Self.hasOneThread else { throw .unusable("a process with several threads cannot read it in another one") }
     guard let (own, other) = MessageChannel.pair() else {
-      throw .unusable("no process to read it in can be started: \(SystemError.text(errno))")
+      throw .unusable("no process to read it in can be started: \(errnoText(errno))")
     }
     note.clear()
     let process = fork()
@@ -80,7 +80,7 @@ final class ReaderProcess {
       let watch = ReadingWatch(note: note, limits: limits, endings: endings)
       ReaderService.run(on: other, watch: watch, limits: limits, makeSearch: makeSearch)
     }
-    guard process > 0 else { throw .unusable("no process to read it in can be started: \(SystemError.text(errno))") }
+    guard process > 0 else { throw .unusable("no process to read it in can be started: \(errnoText(errno))") }
     running = (process, own)
     return (process, own)
   }

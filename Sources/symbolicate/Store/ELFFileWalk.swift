@@ -46,7 +46,7 @@ struct ELFFileWalk {
     while let directory = pending.popLast() {
       let listing = DirectoryListing(of: directory)
       if let code = listing.failure {
-        failures.append((directory, "the directory cannot be read: \(String(cString: strerror(code)))"))
+        failures.append((directory, "the directory cannot be read: \(errnoText(code))"))
       }
       var below: [FilePath] = []
       for name in listing.names {
@@ -81,7 +81,7 @@ struct ELFFileWalk {
     guard seen.insert(Identity(status)).inserted else { return }
     let descriptor = path.withCString { open($0, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) }
     guard descriptor >= 0 else {
-      failures.append((path, "cannot be opened: \(String(cString: strerror(errno)))"))
+      failures.append((path, "cannot be opened: \(errnoText(errno))"))
       return
     }
     defer { close(descriptor) }

@@ -34,7 +34,7 @@ struct SymbolStore {
 
     /// - Parameter code: an `errno`.
     init(_ path: FilePath, _ what: String, code: CInt) {
-      self.init(path, "\(what): \(String(cString: strerror(code)))")
+      self.init(path, "\(what): \(errnoText(code))")
     }
   }
 
