@@ -81,6 +81,10 @@ void crash_threads_add(void) {
   if (!own_slot) own_slot = take_slot(crash_sys_thread_id());
 }
 
+uint32_t crash_threads_own_id(void) {
+  return own_slot ? __atomic_load_n(&slots[own_slot - 1].id, __ATOMIC_RELAXED) : crash_sys_thread_id();
+}
+
 void crash_threads_remove(void) {
   if (own_slot) {
     // The lowest free slot is the best next one: the list stays as short as there are threads.

@@ -16,6 +16,10 @@ void crash_threads_add(void);
 /// Forgets the calling thread, which is about to end. Lock-free. Not async-signal-safe.
 void crash_threads_remove(void);
 
+/// The kernel's id of the calling thread, without asking it where the thread is known. Not async-signal-safe: uses
+/// thread-local storage.
+uint32_t crash_threads_own_id(void);
+
 /// Makes the threads known that exist already, by the kernel's list. Not async-signal-safe: opens a directory.
 void crash_threads_add_existing(void);
 
