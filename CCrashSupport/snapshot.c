@@ -22,10 +22,9 @@
 // Most of the time that threads stand still is that for which one of them, on a busy machine, waits for a processor to come
 // to stand still on. So that the others do not wait with it, a stop that takes longer than this is given up, and tried again
 // a little later: threads that all stand still at one time are what tells who waits for whom. The last try, half a second
-// later, takes those that have come by then; the others are listed as silent.
+// later, waits for all: one that runs in circles beside other programs gets no processor sooner, and is what a hang is about.
 #define SNAPSHOT_TRY_NS 1300000ll
 #define SNAPSHOT_TRIES 16
-#define SNAPSHOT_LAST_TRY_NS 3000000ll
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -136,10 +135,8 @@ static int64_t stop(size_t *without_room, int64_t *wasted) {
   for (unsigned tried = 0;; tried++) {
     // A crash that waits for this one goes on as soon as it is done; one that came first ends the process.
     if (crash_capture.record.header->crash_state != CRASH_STATE_NONE || !crash_threads_reserve(0)) return -1;
-    int is_last = tried == SNAPSHOT_TRIES;
     const struct crash_stop how = {.silence_ns = SNAPSHOT_SILENCE_NS,
-                                   .total_ns = is_last ? SNAPSHOT_LAST_TRY_NS : SNAPSHOT_TRY_NS,
-                                   .takes_what_answers = is_last,
+                                   .total_ns = tried < SNAPSHOT_TRIES ? SNAPSHOT_TRY_NS : 0,
                                    .is_courteous = 1};
     size_t count = crash_threads_stop(without_room, &how);
     if (!crash_threads_gave_up()) return (int64_t)count;

@@ -228,7 +228,7 @@ static int let_signals_through(const ucontext_t *context, int is_main) {
   return is_handled(pending);
 }
 
-int crash_threads_another_takes(uint64_t signals) {
+static int another_leaves_open(uint64_t signals) {
   uint32_t self = crash_sys_thread_id(), used = __atomic_load_n(&used_slots, __ATOMIC_ACQUIRE);
   if ((long)self != crash_capture.pid && __atomic_load_n(&main_is_in, __ATOMIC_ACQUIRE)) return 1;
   for (uint32_t i = 0; i < used; i++) {
@@ -236,6 +236,16 @@ int crash_threads_another_takes(uint64_t signals) {
     uint64_t blocked;
     // Those that stand still block everything.
     if (id != 0 && id != self && crash_read_blocked_signals(id, &blocked) && (signals & ~blocked)) return 1;
+  }
+  return 0;
+}
+
+int crash_threads_another_takes(uint64_t signals) {
+  // Twice: where the signal was taken while this looked for who would, another may have come since, for another thread.
+  for (int look = 0; look < 2; look++) {
+    crash_kernel_sigset pending = 0;
+    if (another_leaves_open(signals)) return 1;
+    if (crash_syscall(SYS_rt_sigpending, (long)&pending, sizeof pending, 0, 0) != 0 || !(pending & signals)) return 0;
   }
   return 0;
 }
@@ -378,7 +388,7 @@ static void await_answers(long pid, uint32_t *asked, int64_t silence_ns) {
 
 // Whether the limit came before the last answer, and is one to give up at.
 static int is_over(const struct crash_stop *how, uint32_t asked) {
-  is_given_up = how->total_ns && !how->takes_what_answers && __atomic_load_n(&answered, __ATOMIC_ACQUIRE) < asked;
+  is_given_up = how->total_ns && __atomic_load_n(&answered, __ATOMIC_ACQUIRE) < asked;
   return is_given_up;
 }
 
@@ -426,7 +436,6 @@ size_t crash_threads_stop(size_t *without_room, const struct crash_stop *how) {
   if (main_slot != UINT32_MAX) {
     await_answers(pid, &asked, how->silence_ns);
     if (is_over(how, asked)) return stopped_count;
-    if (asked_until) asked_until += how->total_ns / 4;
     asked = __atomic_load_n(&answered, __ATOMIC_ACQUIRE) + (uint32_t)ask(pid, main_slot);
   }
   await_answers(pid, &asked, how->silence_ns);
@@ -484,7 +493,8 @@ static void let_go(int is_courteous) {
   __atomic_store_n(&expected_death, 0, __ATOMIC_RELEASE);
   crash_kernel_sigset pending = 0;
   if (is_courteous) {
-    crash_quit_take_pending();
+    // Whom it has woken makes its call again only if it was asked: of a stop that was given up the main thread may not be.
+    if (!is_given_up) crash_quit_take_pending();
     if (crash_syscall(SYS_rt_sigpending, (long)&pending, sizeof pending, 0, 0) != 0) pending = 0;
   }
   __atomic_store_n(&waiting_signals, pending & ~crash_signal_bit(STOP_SIGNAL), __ATOMIC_RELEASE);

@@ -48,7 +48,6 @@ int crash_threads_reserve(int64_t patience_ns);
 struct crash_stop {
   int64_t silence_ns;  ///< how long after the last answer the others are waited for
   int64_t total_ns;    ///< how long from the first question on, where there is a limit; else 0
-  int takes_what_answers;  ///< at that limit, rather than giving up: the main thread is asked all the same
   /// For a look at threads that live on: the main thread is stopped behind the others, which
   /// `crash_threads_let_go_courteously` explains, and the calls that they wait in are noted before.
   int is_courteous;
