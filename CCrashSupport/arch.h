@@ -55,6 +55,30 @@ _Static_assert(CRASH_ARCH_RECORDED <= CRASH_RECORD_REGISTER_MAX, "registers fit 
 /// The registers of an interrupted context, by DWARF number.
 void crash_arch_columns(const ucontext_t *context, uint64_t columns[CRASH_ARCH_COLUMNS]);
 
+/// The registers of the function that this is inlined into, as a walk of its own thread's stack needs them: those that calls
+/// preserve, stack pointer and pc. The others are 0. Not getcontext(), which asks the kernel for the signal mask.
+static inline __attribute__((always_inline)) void crash_arch_columns_here(uint64_t columns[CRASH_ARCH_COLUMNS]) {
+  for (unsigned i = 0; i < CRASH_ARCH_COLUMNS; i++) columns[i] = 0;
+  // One statement, so that all of it is true of one instruction, the last: what follows may use a register for itself.
+#if defined(__aarch64__)
+  __asm__ volatile(
+      "stp x19, x20, [%0, #152]\n\tstp x21, x22, [%0, #168]\n\tstp x23, x24, [%0, #184]\n\t"
+      "stp x25, x26, [%0, #200]\n\tstp x27, x28, [%0, #216]\n\tstp x29, x30, [%0, #232]\n\t"
+      "mov x9, sp\n\tstr x9, [%0, #248]\n\tadr x9, 0f\n\tstr x9, [%0, #256]\n0:"
+      :
+      : "r"(columns)
+      : "x9", "memory");
+#else
+  __asm__ volatile(
+      "movq %%rbx, 24(%0)\n\tmovq %%rbp, 48(%0)\n\tmovq %%rsp, 56(%0)\n\tmovq %%r12, 96(%0)\n\t"
+      "movq %%r13, 104(%0)\n\tmovq %%r14, 112(%0)\n\tmovq %%r15, 120(%0)\n\t"
+      "leaq 0f(%%rip), %%rax\n\tmovq %%rax, 128(%0)\n0:"
+      :
+      : "r"(columns)
+      : "rax", "memory");
+#endif
+}
+
 /// The registers as section REGISTERS keeps them.
 void crash_arch_recorded(const ucontext_t *context, uint64_t values[CRASH_ARCH_RECORDED]);
 

@@ -193,6 +193,18 @@ int crash_images_changed(void) {
   return count != recorded_loader_count;
 }
 
+static int add_counts(struct dl_phdr_info *info, size_t size, void *data) {
+  (void)size;
+  *(uint64_t *)data = info->dlpi_adds + info->dlpi_subs;  // both only ever grow
+  return 1;
+}
+
+uint64_t crash_images_generation(void) {
+  uint64_t generation = 0;
+  dl_iterate_phdr(add_counts, &generation);
+  return generation;
+}
+
 // Describes the file that an entry of the loader's list stands for. Async-signal-safe.
 static int describe_entry(struct crash_record_image *image, const struct link_map *map) {
   // The ELF header is at the start of the first mapping, which glibc tells; without it the load bias is right for every

@@ -21,6 +21,9 @@ void crash_images_record(struct crash_record *record);
 /// Whether the loader added images since the last `crash_images_record`. Takes the loader's lock: not async-signal-safe.
 int crash_images_changed(void);
 
+/// Another number whenever the loader has loaded or unloaded something. Takes the loader's lock: not async-signal-safe.
+uint64_t crash_images_generation(void);
+
 /// Records what was loaded since and marks what was unloaded, by the loader's own list, which is read without its lock and
 /// with fault-safe loads.
 /// Async-signal-safe.

@@ -28,16 +28,16 @@ int crash_call_is_repeatable(long number) {
   return 0;
 }
 
-// `/proc/self/task/`, the number, `/syscall`.
-static void write_path(uint32_t thread, char path[64]) {
-  static const char folder[] = "/proc/self/task/", file[] = "/syscall";
+// `/proc/self/task/`, the number, and the file.
+static void write_path(uint32_t thread, const char file[9], char path[64]) {
+  static const char folder[] = "/proc/self/task/";
   char digits[10];
   size_t count = 0, length = sizeof folder - 1;
   do digits[count++] = (char)('0' + thread % 10);
   while (thread /= 10);
   memcpy(path, folder, length);
   while (count) path[length++] = digits[--count];
-  memcpy(path + length, file, sizeof file);
+  memcpy(path + length, file, 9);
 }
 
 static const char *read_number(const char *text, unsigned base, uint64_t *number) {
@@ -63,17 +63,34 @@ static int parse(const char *text, struct crash_noted_call *call) {
   return *text == '\n';
 }
 
-void crash_note_call(uint32_t thread, struct crash_noted_call *call) {
-  char path[64], text[256];
-  call->is_asleep = 0;
-  write_path(thread, path);
+// Returns how many bytes were read, with a NUL behind them.
+static size_t read_file(uint32_t thread, const char name[9], char *text, size_t capacity) {
+  char path[64];
+  write_path(thread, name, path);
   long file = crash_syscall(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
-  if (file < 0) return;
-  long length = crash_syscall(SYS_read, file, (long)text, sizeof text - 1, 0);
+  if (file < 0) return 0;
+  long length = crash_syscall(SYS_read, file, (long)text, (long)capacity - 1, 0);
   crash_syscall(SYS_close, file, 0, 0, 0);
-  if (length <= 0) return;
+  if (length <= 0) return 0;
   text[length] = 0;
-  call->is_asleep = (uint64_t)parse(text, call);
+  return (size_t)length;
+}
+
+void crash_note_call(uint32_t thread, struct crash_noted_call *call) {
+  char text[256];
+  call->is_asleep = read_file(thread, "/syscall", text, sizeof text) ? (uint64_t)parse(text, call) : 0;
+}
+
+int crash_read_blocked_signals(uint32_t thread, uint64_t *blocked) {
+  static const char label[] = "\nSigBlk:\t";
+  char text[2048];
+  size_t length = read_file(thread, "/status\0", text, sizeof text);
+  for (size_t i = 0; i + sizeof label + 16 <= length; i++) {
+    if (memcmp(text + i, label, sizeof label - 1) != 0) continue;
+    read_number(text + i + sizeof label - 1, 16, blocked);
+    return 1;
+  }
+  return 0;
 }
 
 CRASH_UNINSTRUMENTED_END

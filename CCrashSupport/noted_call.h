@@ -18,6 +18,10 @@ struct crash_noted_call {
 /// be read. Async-signal-safe, but opens a file: not for the crash path.
 void crash_note_call(uint32_t thread, struct crash_noted_call *call);
 
+/// The signals that a thread blocks, by `/proc/self/task/<thread>/status`. Returns 1, or 0 where that cannot be read.
+/// Async-signal-safe, but opens a file: not for the crash path.
+int crash_read_blocked_signals(uint32_t thread, uint64_t *blocked);
+
 /// Whether a call that returned EINTR under SA_RESTART is right to be made again with the arguments that it had: the kernel
 /// did nothing, or keeps what it did (a connection that is being made). Not `close`, whose descriptor is gone by then, nor
 /// what is a driver's own affair (`ioctl`). Async-signal-safe.

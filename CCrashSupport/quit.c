@@ -15,6 +15,7 @@
 #include "quit.h"
 #include "syscalls.h"
 #include "terminations.h"
+#include "threads.h"
 
 CRASH_UNINSTRUMENTED_BEGIN
 
@@ -31,10 +32,12 @@ static void ask(void) {
 // here: what it waits in would return EINTR, although no handler ran (threads.c says more).
 static void let_next_be_taken(void) {
   crash_kernel_sigset pending = 0;
-  for (int i = 0; i < 200; i++) {
+  for (int i = 0; i < 1200; i++) {
     if (crash_syscall(SYS_rt_sigpending, (long)&pending, sizeof pending, 0, 0) != 0) return;
     if (!(pending & crash_signal_bit(SIGQUIT))) return;
-    crash_sys_sleep_us(100);
+    // 20 milliseconds, and two seconds where there is one that can take it and waits for a processor.
+    if (i >= 200 && !crash_threads_another_takes(crash_signal_bit(SIGQUIT))) return;
+    crash_sys_sleep_us(i < 200 ? 100 : 2000);
   }
 }
 

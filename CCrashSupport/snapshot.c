@@ -19,6 +19,12 @@
 
 // A thread that does not answer is one in an uninterruptible wait: nobody stands still for long on its account.
 #define SNAPSHOT_SILENCE_NS 50000000ll
+// Most of the time that threads stand still is that for which one of them, on a busy machine, waits for a processor to come
+// to stand still on. So that the others do not wait with it, a stop that takes longer than this is given up, and tried again
+// a little later: threads that all stand still at one time are what tells who waits for whom. The last try, half a second
+// later, waits for all: one that runs in circles beside other programs gets no processor sooner, and is what a hang is about.
+#define SNAPSHOT_TRY_NS 1300000ll
+#define SNAPSHOT_TRIES 16
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -123,15 +129,33 @@ static void compare(struct crash_record *record, struct crash_cfi_cache *cache, 
   if (staying < thread->staying) thread->staying = staying;
 }
 
+// Returns how many threads stand still, for this thread to look at, or -1 where somebody else has stopped them. The longest
+// time for which they stood still for a try that came to nothing is stored.
+static int64_t stop(size_t *without_room, int64_t *wasted) {
+  for (unsigned tried = 0;; tried++) {
+    // A crash that waits for this one goes on as soon as it is done; one that came first ends the process.
+    if (crash_capture.record.header->crash_state != CRASH_STATE_NONE || !crash_threads_reserve(0)) return -1;
+    const struct crash_stop how = {.silence_ns = SNAPSHOT_SILENCE_NS,
+                                   .total_ns = tried < SNAPSHOT_TRIES ? SNAPSHOT_TRY_NS : 0,
+                                   .is_courteous = 1};
+    size_t count = crash_threads_stop(without_room, &how);
+    if (!crash_threads_gave_up()) return (int64_t)count;
+    int64_t duration = crash_threads_stopped_for();
+    crash_threads_let_go_courteously();
+    if (duration > *wasted) *wasted = duration;
+    usleep(1000u << (tried < 5 ? tried : 5));
+  }
+}
+
 // One look at all threads. Returns how long they stood still, or -1 where somebody else has stopped them.
 static int64_t sample(struct crash_record *record, struct places *used, int is_first) {
   struct crash_cfi_cache cache;
   size_t without_room = 0;
+  int64_t wasted = 0;
   memset(&cache, 0, sizeof cache);
-  // A crash that waits for this one goes on as soon as it is done; one that came first ends the process.
-  if (crash_capture.record.header->crash_state != CRASH_STATE_NONE || !crash_threads_reserve(0)) return -1;
-  int64_t begin = crash_clock_ns(CLOCK_MONOTONIC);
-  size_t count = crash_threads_stop(&without_room, SNAPSHOT_SILENCE_NS, 1);
+  int64_t stopped = stop(&without_room, &wasted);
+  if (stopped < 0) return -1;
+  size_t count = (size_t)stopped;
   if (count > CRASH_OTHER_THREADS) {
     without_room += count - CRASH_OTHER_THREADS;
     count = CRASH_OTHER_THREADS;
@@ -143,12 +167,12 @@ static int64_t sample(struct crash_record *record, struct places *used, int is_f
       compare(record, &cache, i, used->threads);
   }
   crash_threads_let_go_courteously();
-  int64_t duration = crash_clock_ns(CLOCK_MONOTONIC) - begin;
+  int64_t duration = crash_threads_stopped_for();
   if (is_first && without_room) {
     crash_record_note(record, CRASH_NOTE_THREADS_OVER_CAP, 0, without_room, 0);
     crash_record_commit_notes(record);
   }
-  return duration;
+  return duration > wasted ? duration : wasted;
 }
 
 static void commit_threads(struct crash_record *record, const struct places *used) {

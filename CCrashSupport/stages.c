@@ -200,7 +200,8 @@ static void stage_stop(struct crash_record *record, const struct crash_event *ev
   (void)event;
   size_t without_room = 0;
   crash_threads_reserve(2 * CRASH_THREADS_SILENCE_NS);
-  others.count = crash_threads_stop(&without_room, CRASH_THREADS_SILENCE_NS, 0);
+  const struct crash_stop how = {.silence_ns = CRASH_THREADS_SILENCE_NS};
+  others.count = crash_threads_stop(&without_room, &how);
   if (others.count > CRASH_OTHER_THREADS) {
     without_room += others.count - CRASH_OTHER_THREADS;
     others.count = CRASH_OTHER_THREADS;

@@ -179,6 +179,8 @@ int crash_support_run_id(uint8_t run_id[16]) {
   return 0;
 }
 
+int32_t crash_support_process_id(void) { return crash_capture.pid; }
+
 void crash_support_describe_process(void) {
   pthread_mutex_lock(&start_lock);
   if (crash_capture_is_owner()) {
@@ -188,6 +190,10 @@ void crash_support_describe_process(void) {
     crash_memory_groups_record(&crash_capture.record);
   }
   pthread_mutex_unlock(&start_lock);
+  // For its side effect: code and tables that a walk reads are brought into memory, here and not in the first error or crash.
+  uint64_t address;
+  uint8_t is_awaiting;
+  crash_support_capture_stack(&address, &is_awaiting, 1, NULL);
 }
 
 void crash_support_refresh_images(void) {

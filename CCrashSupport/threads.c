@@ -51,7 +51,10 @@ static uint32_t stopper;   // kernel id of the thread that stops the others; 0: 
 static uint32_t holding;
 static uint32_t holding_main;  // the same for the main thread, which may go first
 static uint32_t main_is_out;   // futex: the last stop that the main thread has left
+static uint32_t main_is_in;    // whether it is in the handler, where it seems to block everything
 static uint32_t last_stop;
+static int64_t asked_at;   // when the first thread was asked, by CLOCK_MONOTONIC
+static int64_t asked_until;  // when a stop with a limit is over; 0 for none
 static uint32_t courtesy;  // how they go on: `let_signals_through`
 static int host_handles_signals;
 
@@ -79,6 +82,10 @@ static uint32_t take_slot(uint32_t id) {
 
 void crash_threads_add(void) {
   if (!own_slot) own_slot = take_slot(crash_sys_thread_id());
+}
+
+uint32_t crash_threads_own_id(void) {
+  return own_slot ? __atomic_load_n(&slots[own_slot - 1].id, __ATOMIC_RELAXED) : crash_sys_thread_id();
 }
 
 void crash_threads_remove(void) {
@@ -139,6 +146,7 @@ void crash_threads_after_fork(void) {
 #define STOP_SIGNAL 33
 
 static uint32_t answered;  // futex: threads that stand still
+static int is_given_up;    // by its limit, before all had answered
 static int expected_death;  // signal
 static size_t stopped_count;
 static uint16_t stopped_slots[CRASH_THREADS_MAX];
@@ -160,8 +168,10 @@ static crash_kernel_sigset waiting_signals;  // came while all stood still, or w
 // How long others leave a signal to those whom the kernel would have given it, in steps of 100 microseconds.
 #define MAIN_PATIENCE 100
 #define OTHERS_PATIENCE 300
-// How long the others stand still for the main thread to go on.
-#define MAIN_FIRST_NS 5000000ll
+// And how long where there is somebody who can take it, and who therefore waits for a processor, in steps of 2 milliseconds.
+#define LAST_PATIENCE 1000
+// How long the others stand still for the main thread to go on. One that finds a signal waiting waits longer.
+#define MAIN_FIRST_NS 1000000ll
 
 // Signals of crashes, whose handlers are ours, and libc's own two.
 #define STANDARD_HANDLERS                                                                                        \
@@ -191,8 +201,10 @@ static int is_handled(crash_kernel_sigset signals) {
 //   stop, and not find its call made again.
 //
 // So each waits a little for others to take what is there: the main thread for shorter than all others, as the kernel gives
-// it every signal that it does not block. Returns whether a handler of the host's is about to run here, or has run elsewhere
-// instead of here.
+// it every signal that it does not block. A signal that is still there then is looked after: where another thread does not
+// block it, that is the one that was woken for it, and waits for a processor (the kernel wakes another one itself where that
+// one blocks it now, or ends: retarget_shared_pending). Only where there is none, it is for whoever comes, and woke nobody.
+// Returns whether a handler of the host's is about to run here, or has run elsewhere instead of here.
 static int let_signals_through(const ucontext_t *context, int is_main) {
   if (!__atomic_load_n(&courtesy, __ATOMIC_ACQUIRE)) return 0;
   crash_kernel_sigset mask, pending = 0, seen = __atomic_load_n(&waiting_signals, __ATOMIC_ACQUIRE);
@@ -203,13 +215,39 @@ static int let_signals_through(const ucontext_t *context, int is_main) {
     if (crash_syscall(SYS_rt_sigpending, (long)&pending, sizeof pending, 0, 0) != 0) return 0;
     pending &= ~mask & ~crash_signal_bit(STOP_SIGNAL);
     seen |= pending;
-    if (!pending || i >= patience) break;
-    crash_sys_sleep_us(100);
+    if (!pending) break;
+    // The main thread takes what the host waits for: it is the one that the kernel would have chosen.
+    if (i >= patience && ((is_main && pending != crash_signal_bit(SIGQUIT)) || i - patience >= LAST_PATIENCE ||
+                          !crash_threads_another_takes(pending)))
+      break;
+    crash_sys_sleep_us(i < patience ? 100 : 2000);
   }
   if (is_main) return is_handled((seen | __atomic_load_n(&waiting_signals, __ATOMIC_ACQUIRE)) & ~mask);
   if (!pending) return 0;
   __atomic_or_fetch(&waiting_signals, pending, __ATOMIC_ACQ_REL);
   return is_handled(pending);
+}
+
+static int another_leaves_open(uint64_t signals) {
+  uint32_t self = crash_sys_thread_id(), used = __atomic_load_n(&used_slots, __ATOMIC_ACQUIRE);
+  if ((long)self != crash_capture.pid && __atomic_load_n(&main_is_in, __ATOMIC_ACQUIRE)) return 1;
+  for (uint32_t i = 0; i < used; i++) {
+    uint32_t id = __atomic_load_n(&slots[i].id, __ATOMIC_ACQUIRE);
+    uint64_t blocked;
+    // Those that stand still block everything.
+    if (id != 0 && id != self && crash_read_blocked_signals(id, &blocked) && (signals & ~blocked)) return 1;
+  }
+  return 0;
+}
+
+int crash_threads_another_takes(uint64_t signals) {
+  // Twice: where the signal was taken while this looked for who would, another may have come since, for another thread.
+  for (int look = 0; look < 2; look++) {
+    crash_kernel_sigset pending = 0;
+    if (another_leaves_open(signals)) return 1;
+    if (crash_syscall(SYS_rt_sigpending, (long)&pending, sizeof pending, 0, 0) != 0 || !(pending & signals)) return 0;
+  }
+  return 0;
 }
 
 // The handler in the threads that are stopped. Which slot is its own is looked for, and not kept in thread-local storage:
@@ -223,8 +261,12 @@ static void stand_still(int signal, siginfo_t *info, void *context) {
     return;
   }
   struct slot *slot = &slots[index];
+  // A copy: as soon as this thread is let go, the next stop may note another call of it.
+  const struct crash_noted_call call = slot->call;
+  int is_in_call = crash_arch_is_in_call(context, &call);
+  // Whether the stop still waits for it or not, it has interrupted a call.
   if (__atomic_compare_exchange_n(&slot->state, &late, SLOT_IDLE, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-    crash_arch_restart_call(context, NULL);
+    crash_arch_restart_call(context, is_in_call ? &call : NULL);
     return;
   }
   if (late != SLOT_ASKED) {
@@ -238,13 +280,14 @@ static void stand_still(int signal, siginfo_t *info, void *context) {
     // Given up in between: this was the signal that was on its way.
     late = SLOT_LATE;
     __atomic_compare_exchange_n(&slot->state, &late, SLOT_IDLE, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-    crash_arch_restart_call(context, NULL);
+    crash_arch_restart_call(context, is_in_call ? &call : NULL);
     return;
   }
+  int is_main = (long)id == crash_capture.pid;
+  if (is_main) __atomic_store_n(&main_is_in, 1, __ATOMIC_RELEASE);
   __atomic_add_fetch(&answered, 1, __ATOMIC_RELEASE);
   futex(&answered, FUTEX_WAKE, 1, NULL);
   // Of the stop that it has answered to: whoever lets go takes the state back first.
-  int is_main = (long)id == crash_capture.pid;
   uint32_t *hold = is_main ? &holding_main : &holding, stop = __atomic_load_n(hold, __ATOMIC_ACQUIRE);
   if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != SLOT_STOPPED) stop = 0;
   // A process that dumps its core takes its time too, but its threads do not run any more then.
@@ -255,19 +298,19 @@ static void stand_still(int signal, siginfo_t *info, void *context) {
     if (++seconds == 3) crash_syscall(SYS_kill, crash_capture.pid, death, 0, 0);
     if (seconds == 6) crash_syscall(SYS_kill, crash_capture.pid, SIGKILL, 0, 0);
   }
-  int is_in_call = crash_arch_is_in_call(context, &slot->call);
   // EINTR of a thread that was not seen asleep may be that of a handler of the host's which has just run, and which it was
   // about to hear of. A host that has handlers knows how to deal with one EINTR too many.
   if (!let_signals_through(context, is_main) && (is_in_call || !host_handles_signals))
-    crash_arch_restart_call(context, is_in_call ? &slot->call : NULL);
+    crash_arch_restart_call(context, is_in_call ? &call : NULL);
   if (!is_main) return;
+  __atomic_store_n(&main_is_in, 0, __ATOMIC_RELEASE);
   __atomic_store_n(&main_is_out, stop, __ATOMIC_RELEASE);
   futex(&main_is_out, FUTEX_WAKE, 1, NULL);
 }
 
 // By `tgkill`, which abort() and raise() need too, so that every sandbox lets it through; a call that queues a value with
 // the signal may be the end of the process in one.
-static int ask(long pid, uint32_t index, int is_courteous) {
+static int ask(long pid, uint32_t index) {
   // By the snapshot that was being taken when this crash came: its context is there already.
   if (__atomic_load_n(&slots[index].state, __ATOMIC_ACQUIRE) == SLOT_STOPPED) return 0;
   // The signal of the last time has not come yet: it will do. Two would be one too many.
@@ -276,11 +319,21 @@ static int ask(long pid, uint32_t index, int is_courteous) {
   __atomic_store_n(&slots[index].context, NULL, __ATOMIC_RELAXED);
   __atomic_store_n(&slots[index].state, SLOT_ASKED, __ATOMIC_RELEASE);
   memset(slots[index].name, 0, sizeof slots[index].name);
-  slots[index].call.is_asleep = 0;
-  if (is_courteous) crash_note_call(slots[index].id, &slots[index].call);
   long result = crash_syscall(SYS_tgkill, pid, slots[index].id, STOP_SIGNAL, 0);
   if (result == -ESRCH || result == -EINVAL) slots[index].state = SLOT_GONE;
   return result == 0;
+}
+
+// Before the first of them is asked: each is some ten microseconds in which those that were asked would stand still.
+static void note_calls(int is_courteous) {
+  for (size_t i = 0; i < stopped_count; i++) {
+    struct slot *slot = &slots[stopped_slots[i]];
+    uint32_t state = __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE);
+    // What was noted for the signal that is still on its way is what it interrupts.
+    if (state == SLOT_LATE || state == SLOT_STOPPED) continue;
+    slot->call.is_asleep = 0;
+    if (is_courteous) crash_note_call(slot->id, &slot->call);
+  }
 }
 
 void crash_threads_prepare(void) {
@@ -319,8 +372,8 @@ static void await_answers(long pid, uint32_t *asked, int64_t silence_ns) {
       seen = now;
       last = time;
     }
-    if (time - last > silence_ns) break;
-    struct timespec wait = {0, silence_ns / 50};
+    if (time - last > silence_ns || (asked_until && time > asked_until)) break;
+    struct timespec wait = {0, asked_until && asked_until - time < silence_ns / 50 ? asked_until - time + 1 : silence_ns / 50};
     if (futex(&answered, FUTEX_WAIT, now, &wait) != -ETIMEDOUT) continue;
     // Threads end on their own, too.
     for (size_t i = 0; i < stopped_count; i++) {
@@ -333,12 +386,20 @@ static void await_answers(long pid, uint32_t *asked, int64_t silence_ns) {
   }
 }
 
-size_t crash_threads_stop(size_t *without_room, int64_t silence_ns, int is_courteous) {
+// Whether the limit came before the last answer, and is one to give up at.
+static int is_over(const struct crash_stop *how, uint32_t asked) {
+  is_given_up = how->total_ns && __atomic_load_n(&answered, __ATOMIC_ACQUIRE) < asked;
+  return is_given_up;
+}
+
+size_t crash_threads_stop(size_t *without_room, const struct crash_stop *how) {
   long pid = crash_capture.pid;
   uint32_t self = crash_sys_thread_id(), used = __atomic_load_n(&used_slots, __ATOMIC_ACQUIRE), asked = 0;
   *without_room = __atomic_load_n(&unknown_threads, __ATOMIC_RELAXED);
   stopped_count = 0;
   answered = 0;
+  is_given_up = 0;
+  asked_at = crash_clock_ns(CLOCK_MONOTONIC);
   for (uint32_t i = 0; i < used; i++) {
     uint32_t id = __atomic_load_n(&slots[i].id, __ATOMIC_ACQUIRE);
     if (id != 0 && id != self) stopped_slots[stopped_count++] = (uint16_t)i;
@@ -359,27 +420,36 @@ size_t crash_threads_stop(size_t *without_room, int64_t silence_ns, int is_court
     __atomic_store_n(&holding_main, last_stop, __ATOMIC_RELEASE);
     __atomic_store_n(&holding, last_stop, __ATOMIC_RELEASE);
   }
-  host_handles_signals = is_courteous && is_handled(~STANDARD_HANDLERS);
+  host_handles_signals = how->is_courteous && is_handled(~STANDARD_HANDLERS);
+  note_calls(how->is_courteous);
+  asked_at = crash_clock_ns(CLOCK_MONOTONIC);
+  asked_until = how->total_ns ? asked_at + how->total_ns : 0;
   // The main thread last, and let go first: a signal that comes while it stands still is then taken by no other one, of
   // which it would not hear.
   uint32_t main_slot = UINT32_MAX;
   for (size_t i = 0; i < stopped_count; i++) {
-    if (is_courteous && (long)slots[stopped_slots[i]].id == pid)
+    if (how->is_courteous && (long)slots[stopped_slots[i]].id == pid)
       main_slot = stopped_slots[i];
     else
-      asked += (uint32_t)ask(pid, stopped_slots[i], is_courteous);
+      asked += (uint32_t)ask(pid, stopped_slots[i]);
   }
   if (main_slot != UINT32_MAX) {
-    await_answers(pid, &asked, silence_ns);
-    asked = __atomic_load_n(&answered, __ATOMIC_ACQUIRE) + (uint32_t)ask(pid, main_slot, is_courteous);
+    await_answers(pid, &asked, how->silence_ns);
+    if (is_over(how, asked)) return stopped_count;
+    asked = __atomic_load_n(&answered, __ATOMIC_ACQUIRE) + (uint32_t)ask(pid, main_slot);
   }
-  await_answers(pid, &asked, silence_ns);
+  await_answers(pid, &asked, how->silence_ns);
+  is_over(how, asked);
   size_t kept = 0;
   for (size_t i = 0; i < stopped_count; i++)
     if (slots[stopped_slots[i]].state != SLOT_GONE) stopped_slots[kept++] = stopped_slots[i];
   stopped_count = kept;
   return stopped_count;
 }
+
+int crash_threads_gave_up(void) { return is_given_up; }
+
+int64_t crash_threads_stopped_for(void) { return crash_clock_ns(CLOCK_MONOTONIC) - asked_at; }
 
 struct crash_stopped_thread crash_threads_stopped(size_t index) {
   const struct slot *slot = &slots[stopped_slots[index]];
@@ -392,10 +462,11 @@ struct crash_stopped_thread crash_threads_stopped(size_t index) {
 
 void crash_threads_expect_death(int signal) { __atomic_store_n(&expected_death, signal, __ATOMIC_RELEASE); }
 
+// One that was not asked this time may still have the signal of an earlier stop on its way: it stays as it is.
 static void give_back(struct slot *slot) {
-  uint32_t asked = SLOT_ASKED;
+  uint32_t asked = SLOT_ASKED, stopped = SLOT_STOPPED;
   if (!__atomic_compare_exchange_n(&slot->state, &asked, SLOT_LATE, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-    __atomic_store_n(&slot->state, SLOT_IDLE, __ATOMIC_RELEASE);
+    __atomic_compare_exchange_n(&slot->state, &stopped, SLOT_IDLE, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
 static void let_main_go_first(void) {
@@ -422,7 +493,8 @@ static void let_go(int is_courteous) {
   __atomic_store_n(&expected_death, 0, __ATOMIC_RELEASE);
   crash_kernel_sigset pending = 0;
   if (is_courteous) {
-    crash_quit_take_pending();
+    // Whom it has woken makes its call again only if it was asked: of a stop that was given up the main thread may not be.
+    if (!is_given_up) crash_quit_take_pending();
     if (crash_syscall(SYS_rt_sigpending, (long)&pending, sizeof pending, 0, 0) != 0) pending = 0;
   }
   __atomic_store_n(&waiting_signals, pending & ~crash_signal_bit(STOP_SIGNAL), __ATOMIC_RELEASE);

@@ -16,6 +16,10 @@ void crash_threads_add(void);
 /// Forgets the calling thread, which is about to end. Lock-free. Not async-signal-safe.
 void crash_threads_remove(void);
 
+/// The kernel's id of the calling thread, without asking it where the thread is known. Not async-signal-safe: uses
+/// thread-local storage.
+uint32_t crash_threads_own_id(void);
+
 /// Makes the threads known that exist already, by the kernel's list. Not async-signal-safe: opens a directory.
 void crash_threads_add_existing(void);
 
@@ -40,13 +44,32 @@ int crash_threads_reserve(int64_t patience_ns);
 /// How long after the last answer of a thread a crash waits for the others.
 #define CRASH_THREADS_SILENCE_NS 500000000ll
 
-/// Stops all other known threads and waits until they stand still, `silence_ns` after the last answer at most.
+/// How threads are stopped.
+struct crash_stop {
+  int64_t silence_ns;  ///< how long after the last answer the others are waited for
+  int64_t total_ns;    ///< how long from the first question on, where there is a limit; else 0
+  /// For a look at threads that live on: the main thread is stopped behind the others, which
+  /// `crash_threads_let_go_courteously` explains, and the calls that they wait in are noted before.
+  int is_courteous;
+};
+
+/// Stops all other known threads and waits until they stand still, or for as long as `how` says.
 ///
 /// Each gets signal 33 (glibc's SIGSETXID), which no libc call can block, and waits in its handler. Returns how many there
-/// are, the silent ones included. `without_room` becomes the number of threads that are not known. `is_courteous` for a look
-/// at threads that live on: the main thread is stopped behind the others, which `crash_threads_let_go_courteously` explains.
-/// Async-signal-safe; by one thread at a time.
-size_t crash_threads_stop(size_t *without_room, int64_t silence_ns, int is_courteous);
+/// are, the silent ones included. `without_room` becomes the number of threads that are not known. Async-signal-safe; by one
+/// thread at a time.
+size_t crash_threads_stop(size_t *without_room, const struct crash_stop *how);
+
+/// Whether the last stop was given up at its limit. To be let go all the same. Async-signal-safe.
+int crash_threads_gave_up(void);
+
+/// For how long a thread may have stood still by now, in nanoseconds: since the first was asked. Async-signal-safe.
+int64_t crash_threads_stopped_for(void);
+
+/// Whether a thread other than the calling one is about to take one of these signals, or can. The calling one has them
+/// pending and is about to return from a handler, which would take them from whom the kernel has woken. Reads files of /proc:
+/// not for the crash path. Async-signal-safe.
+int crash_threads_another_takes(uint64_t signals);
 
 /// The `index`-th of them. Async-signal-safe.
 struct crash_stopped_thread crash_threads_stopped(size_t index);

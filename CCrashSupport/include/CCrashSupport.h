@@ -96,11 +96,16 @@ int crash_support_has_signal_stack(void);
 /// May be called before `crash_support_start`. Lock-free, and async-signal-safe.
 int crash_support_register_task_local(const char *name, size_t length, const void *key);
 
+/// The process that the reporter was started in: the calling one, where `crash_support_run_id` returns 0. Asks no kernel.
+/// Async-signal-safe.
+int32_t crash_support_process_id(void);
+
 /// Walks the calling thread's stack, for a report on something that is no crash.
 ///
 /// Fills `addresses` with return addresses, the one into the caller of this function first, and with the places where the
-/// callers go on that await it; `awaits` with 1 for these and 0 for the others. Returns how many; 0 where nothing was started. `thread` (may be NULL) becomes the kernel's id of the thread. Uses 12 KiB of stack, takes no lock.
-/// Async-signal-safe while the handlers are installed.
+/// callers go on that await it; `awaits` with 1 for these and 0 for the others. Returns how many; 0 where nothing was started.
+/// `thread` (may be NULL) becomes the kernel's id of the thread. Uses up to 12 KiB of stack. Any thread; not
+/// async-signal-safe: asks the loader, under its lock, whether code was unloaded since the last call.
 size_t crash_support_capture_stack(uint64_t *addresses, uint8_t *awaits, size_t capacity, uint32_t *thread);
 
 /// What to take a snapshot of, and why.

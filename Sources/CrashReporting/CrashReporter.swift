@@ -210,6 +210,7 @@ public enum CrashReporter {
       // First, as this run's own crash may come at any time.
       crash_support_describe_process()
       if catchesQuit { Snapshots.serveQuit() }
+      ErrorQueue.prepare()
       do throws(SystemError) {
         NextStart.run(
           spool: try Spool(root: SpoolRoot(path: configuration.directory, descriptor: root)),

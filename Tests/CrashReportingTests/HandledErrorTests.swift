@@ -52,4 +52,25 @@ import Testing
     #expect(try spool.reports().count == 3)
     #expect(outcome.text.components(separatedBy: "an error was counted, not stored").count - 1 == 7)
   }
+
+  /// The last thing that a program does is the one of interest: its exit waits for the report.
+  @Test func anErrorBeforeTheExitIsReported() throws {
+    let spool = try SpoolFixture()
+    let outcome = try ChildProcess([builtProduct("EndingRunner"), "error", "exit", spool.path]).run()
+    #expect(outcome.status == .exited(0), "\(outcome.text)")
+    let report = try #require(try spool.reports().first)
+    #expect(report["kind"] as? String == "exception" && report["type"] as? String == "EndingRunner.LoadFailure")
+  }
+
+  /// Nobody can wait then: the report of the death says which error there was.
+  @Test func anErrorBeforeTheKillIsInTheLastReport() throws {
+    let spool = try SpoolFixture()
+    let outcome = try ChildProcess([builtProduct("EndingRunner"), "error", "kill", spool.path]).run()
+    #expect(outcome.status == .signaled(SIGKILL))
+    try spool.process()
+    let report = try #require(try spool.reports().first { $0["kind"] as? String == "termination" })
+    let breadcrumbs = try #require(report["breadcrumbs"] as? [[String: Any]])
+    #expect(breadcrumbs.last?["category"] as? String == "error")
+    #expect(breadcrumbs.last?["message"] as? String == "EndingRunner.LoadFailure")
+  }
 }

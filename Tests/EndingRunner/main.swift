@@ -13,6 +13,7 @@ import Glibc
 // `EndingRunner signals DIR COUNT`: its main thread waits for so many SIGUSR1 while snapshots are taken.
 // `EndingRunner stopped DIR THREADS COUNT`: how long threads that wait stood still, in nanoseconds.
 // `EndingRunner errors DIR`: 32 threads report errors, all at once.
+// `EndingRunner error HOW DIR`: reports one error and exits (`exit`) or is killed (`kill`) right behind it.
 // `EndingRunner previous DIR`: starts and says how the runs before ended.
 // `EndingRunner ping COUNT`: what a ping and its answer cost, in nanoseconds.
 // `EndingRunner capture DIR`: what reporting an error costs, in nanoseconds.
@@ -77,6 +78,11 @@ case "stopped":
 case "errors":
   start(argument(2))
   reportFromManyThreads()
+case "error":
+  start(argument(3))
+  CrashReporter.capture(LoadFailure.refused(1))
+  if argument(2) == "kill" { kill(getpid(), SIGKILL) }
+  exit(0)
 case "previous":
   var configuration = CrashReporter.Configuration(service: "ending", directory: argument(2))
   configuration.diagnostics = { _ in }
@@ -88,5 +94,5 @@ case "ping": measurePing(Int(argument(2)) ?? 100_000)
 case "capture":
   start(argument(2))
   measureCapture()
-default: fail("usage: EndingRunner end|hang|snapshot|quit|signals|stopped|errors|previous|ping|capture …")
+default: fail("usage: EndingRunner end|hang|snapshot|quit|signals|stopped|errors|error|previous|ping|capture …")
 }

@@ -8,6 +8,8 @@ struct Arguments {
   var reportsCrashes = true
   /// For how long no task may run until that is reported, in milliseconds.
   var hangLimit = 5_000
+  /// Whether requests are taken from a socket, behind those of the command line.
+  var listens = false
   var requests: [Request] = []
 
   /// Why the command line cannot be used.
@@ -16,7 +18,7 @@ struct Arguments {
   }
 
   static let usage = """
-    Usage: orderd [--spool DIR] [--release R] [--no-crash-reports] [REQUEST]...
+    Usage: orderd [--spool DIR] [--release R] [--no-crash-reports] [--listen] [REQUEST]...
 
     Handles the requests one after another. Without requests it lets the reports of earlier runs be written, and ends.
 
@@ -25,6 +27,8 @@ struct Arguments {
       --release R         version of the service
       --hang-limit MS     how long tasks may not run until that is reported as a hang; default: 5000
       --no-crash-reports  run without the crash reporter
+      --listen            then take requests from a port of the loopback interface, which is printed: one in a
+                          connection, as a line; ends by a signal
       -h, --help          show this
 
     Requests. All but the first and those that say so crash the service:
@@ -50,6 +54,7 @@ struct Arguments {
         }
         hangLimit = milliseconds
       case "--no-crash-reports": reportsCrashes = false
+      case "--listen": listens = true
       case "-h", "--help": return nil
       default:
         if argument.hasPrefix("-") { throw Mistake(text: "no such option: \(argument)") }

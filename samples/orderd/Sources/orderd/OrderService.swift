@@ -4,7 +4,7 @@ import Glibc
 
 /// Takes requests one at a time and hands them to whoever is responsible.
 actor OrderService {
-  private let baskets = Baskets()
+  fileprivate let baskets = Baskets()
   private let settlement = Settlement()
   /// In milliseconds.
   private let hangLimit: Int
@@ -31,6 +31,17 @@ actor OrderService {
     // These two need the main thread, which no actor has.
     case .tree, .wait: break
     }
+  }
+}
+
+extension OrderService {
+  /// The same for a request whose answer somebody waits for.
+  func answer(_ request: Request) async -> String {
+    guard request == .order else {
+      await handle(request)
+      return "done"
+    }
+    return "\(await baskets.total(ofOrder: 1))"
   }
 }
 

@@ -39,6 +39,20 @@ struct Orderd {
       }
     }
     CrashReporter.flush(timeout: .seconds(10))
+    if arguments.listens { listen(service) }
+  }
+
+  private static func listen(_ service: OrderService) -> Never {
+    do throws(Server.Failure) {
+      let server = try Server(service)
+      server.start(threads: 8)
+      print("listening \(server.port) \(getpid())")
+      fflush(nil)
+      waitForSignal()
+    } catch {
+      complain("orderd: \(error.text)")
+      exit(EX_OSERR)
+    }
   }
 
   /// - Returns: nil where help was asked for and given. Ends the process where the command line cannot be used.
