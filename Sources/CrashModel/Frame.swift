@@ -83,11 +83,11 @@ public enum FrameStatus: String, Hashable, Sendable, CaseIterable {
 ///
 /// A captured frame becomes one or more of these, innermost first; all but the last have `inlined` set and share the
 /// address.
-public struct SymbolicatedFrame: Hashable, Sendable {
+public struct SymbolicatedFrame: NamedFunction, Hashable, Sendable {
   public var captured: CapturedFrame
   public var status: FrameStatus
   /// Function and file, shared with other frames of the same.
-  package var names: FrameNames
+  public var names: FrameNames
   /// 1-based; 0 for code that the compiler made up, which has no line.
   public var line: Int?
   /// 1-based; 0 where unknown.
@@ -130,24 +130,6 @@ public struct SymbolicatedFrame: Hashable, Sendable {
     self.inlined = inlined
     self.inApp = inApp
     self.hasDebugInformation = hasDebugInformation
-  }
-
-  /// The function as people write it: demangled and simplified.
-  public var function: String? {
-    get { names.function }
-    set { names = .of(function: newValue, rawFunction: names.rawFunction, file: names.file) }
-  }
-
-  /// The function as the linker knows it.
-  public var rawFunction: String? {
-    get { names.rawFunction }
-    set { names = .of(function: names.function, rawFunction: newValue, file: names.file) }
-  }
-
-  /// Path as the compiler recorded it. It need not exist here, nor be of this machine.
-  public var file: String? {
-    get { names.file }
-    set { names = .of(function: names.function, rawFunction: names.rawFunction, file: newValue) }
   }
 }
 

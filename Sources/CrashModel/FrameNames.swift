@@ -4,13 +4,13 @@
 /// with three Strings in it each copy is three counts of references. What is found out about the texts stays with them: to
 /// hash and to compare a linker's name takes longer than all that is decided by it.
 // `@unchecked`: what is found out is reached under the lock only; all else never changes.
-package final class FrameNames: Hashable, @unchecked Sendable {
+public final class FrameNames: Hashable, @unchecked Sendable {
   /// The function as people write it.
-  package let function: String?
+  public let function: String?
   /// The function as the linker knows it.
-  package let rawFunction: String?
+  public let rawFunction: String?
   /// Path of the source file.
-  package let file: String?
+  public let file: String?
 
   private var knownFacts: NameCache.Facts?
   private var knownSharing: NameCache.Sharing?
@@ -47,21 +47,50 @@ package final class FrameNames: Hashable, @unchecked Sendable {
     return FrameNames(function: function, rawFunction: rawFunction, file: file)
   }
 
-  package static func == (left: FrameNames, right: FrameNames) -> Bool {
+  public static func == (left: FrameNames, right: FrameNames) -> Bool {
     left === right
       || left.function == right.function && left.rawFunction == right.rawFunction && left.file == right.file
   }
 
-  package func hash(into hasher: inout Hasher) {
+  public func hash(into hasher: inout Hasher) {
     hasher.combine(function)
     hasher.combine(rawFunction)
     hasher.combine(file)
   }
 }
 
+/// What has the names of a function, and the path of its source.
+///
+/// The object is shared and never changes: to set one of the texts gives the value another one.
+public protocol NamedFunction {
+  /// Shared with others of the same names.
+  var names: FrameNames { get set }
+}
+
+extension NamedFunction {
+  /// The function as people write it: demangled and simplified. Nil where only file and line are known.
+  public var function: String? {
+    @inlinable get { names.function }
+    set { names = .of(function: newValue, rawFunction: names.rawFunction, file: names.file) }
+  }
+
+  /// The function as the linker knows it.
+  public var rawFunction: String? {
+    @inlinable get { names.rawFunction }
+    set { names = .of(function: names.function, rawFunction: newValue, file: names.file) }
+  }
+
+  /// Path as the compiler recorded it, joined with the directory of the compilation; `<compiler-generated>` and the like
+  /// stay as they are. It need not exist here, nor be of this machine.
+  public var file: String? {
+    @inlinable get { names.file }
+    set { names = .of(function: names.function, rawFunction: names.rawFunction, file: newValue) }
+  }
+}
+
 extension FrameNames: CustomReflectable {
   /// The texts: what was found out about them is no part of a report.
-  package var customMirror: Mirror {
+  public var customMirror: Mirror {
     Mirror(self, children: ["function": function as Any, "rawFunction": rawFunction as Any, "file": file as Any])
   }
 }

@@ -153,8 +153,26 @@ struct AbbreviationTable {
   }
 }
 
+/// The table that was made last, as LLVM writes one for all units of an object file, and units are read in their order.
+final class LastAbbreviationTable {
+  private var bytes: UnsafeRawPointer?
+  private var offset = 0
+  private var format: UnitFormat?
+  private var table: AbbreviationTable?
+
+  /// As `AbbreviationTable.init`.
+  ///
+  /// - Parameter bytes: of a file that lives as long as this.
+  func table(_ bytes: UnsafeRawBufferPointer, at offset: Int, format: UnitFormat) -> AbbreviationTable? {
+    if let table, self.bytes == bytes.baseAddress, self.offset == offset, self.format == format { return table }
+    table = AbbreviationTable(bytes, at: offset, format: format)
+    (self.bytes, self.offset, self.format) = (bytes.baseAddress, offset, format)
+    return table
+  }
+}
+
 /// The sizes that a unit's header sets.
-struct UnitFormat {
+struct UnitFormat: Equatable {
   var version: Int
   var is64Bit: Bool
   var addressSize: Int

@@ -1,3 +1,5 @@
+internal import CrashModel
+
 extension FoundDebugFiles {
   /// For each address (sorted, as the files number them) the functions at it, with the linker's names.
   ///

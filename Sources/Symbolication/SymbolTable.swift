@@ -57,15 +57,18 @@ struct SymbolTable {
     private let addresses: [UInt64]
     /// Those between an address and the one before it, highest first; one for each address of code.
     private var before: [[Symbol]]
+    /// For each address: what lies below is not among its nearest.
+    private var least: [UInt64]
 
     init(_ addresses: [UInt64]) {
       self.addresses = addresses
       before = Array(repeating: [], count: addresses.count)
+      least = Array(repeating: 0, count: addresses.count)
     }
 
     mutating func add(_ symbol: Symbol) {
       let index = addresses.partitioningIndex { $0 >= symbol.address }
-      guard index < addresses.count else { return }
+      guard index < addresses.count, symbol.address >= least[index] else { return }
       let place = before[index].firstIndex { $0.address <= symbol.address } ?? before[index].count
       if place < before[index].count, before[index][place].address == symbol.address {
         if SymbolTable.isBefore(symbol, before[index][place]) { before[index][place] = symbol }
@@ -74,6 +77,7 @@ struct SymbolTable {
       guard place < SymbolTable.stepLimit else { return }
       if before[index].count == SymbolTable.stepLimit { before[index].removeLast() }
       before[index].insert(symbol, at: place)
+      if before[index].count == SymbolTable.stepLimit, let last = before[index].last { least[index] = last.address }
     }
 
     var all: [Symbol] { before.flatMap { $0 } }

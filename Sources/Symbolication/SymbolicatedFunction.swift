@@ -1,9 +1,9 @@
-package import CrashModel
+public import CrashModel
 
 /// What the debug information or a symbol table knows of one function at one address.
-public struct SymbolicatedFunction: Hashable, Sendable {
+public struct SymbolicatedFunction: NamedFunction, Hashable, Sendable {
   /// Function and file, shared with other answers of the same.
-  package var names: FrameNames
+  public var names: FrameNames
   /// 1-based; 0 for code that the compiler made up.
   public var line: Int?
   /// 1-based; 0 where unknown.
@@ -38,25 +38,6 @@ public struct SymbolicatedFunction: Hashable, Sendable {
     self.approximate = approximate
     self.inlined = inlined
     self.hasDebugInformation = hasDebugInformation
-  }
-
-  /// The function as people write it: demangled and simplified. Nil where only file and line are known.
-  public var function: String? {
-    get { names.function }
-    set { names = .of(function: newValue, rawFunction: names.rawFunction, file: names.file) }
-  }
-
-  /// The function as the linker knows it.
-  public var rawFunction: String? {
-    get { names.rawFunction }
-    set { names = .of(function: names.function, rawFunction: newValue, file: names.file) }
-  }
-
-  /// Path as the compiler recorded it, joined with the directory of the compilation; `<compiler-generated>` and the like
-  /// stay as they are.
-  public var file: String? {
-    get { names.file }
-    set { names = .of(function: names.function, rawFunction: names.rawFunction, file: newValue) }
   }
 }
 

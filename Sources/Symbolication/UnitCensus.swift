@@ -14,16 +14,13 @@ struct UnitCensus {
   /// Where the section stops making sense; nil where it does not.
   private(set) var damage: String?
 
-  /// So many shapes and attributes are passed by in search of the units' own, all units together: a file can name one long
-  /// list of shapes from millions of units. Units beyond that are counted, and their languages not looked for.
-  private var budget = 1 << 22
-
-  private let abbreviations: UnsafeRawBufferPointer
+  /// Where that gives up, units are counted all the same, and their languages not looked for.
+  private var entries: UnitEntryReader
   private let strings: UnsafeRawBufferPointer
 
   /// - Parameter sections: decompressed.
   init(_ sections: ELFSections) {
-    abbreviations = sections.bytes(".debug_abbrev", ".zdebug_abbrev")
+    entries = UnitEntryReader(sections.bytes(".debug_abbrev", ".zdebug_abbrev"))
     strings = sections.bytes(".debug_str", ".zdebug_str")
     let information = sections.bytes(".debug_info", ".zdebug_info")
     var offset = 0
@@ -78,58 +75,24 @@ struct UnitCensus {
   private mutating func readFirstEntry(
     _ cursor: inout ByteCursor, shapes: UInt64, format: UnitFormat, isSplit: Bool
   ) {
-    var shape = ByteCursor(abbreviations, at: Int(clamping: shapes))
-    guard seek(cursor.uleb(), &shape) else { return }
     var isSplit = isSplit
-    while let (name, form, constant) = nextAttribute(&shape) {
-      if name == DW_AT_language, let value = constant.map({ UInt64(bitPattern: $0) }) ?? Self.number(&cursor, form) {
-        languages.insert(value)
-        continue
-      }
-      if name == DW_AT_dwo_name || name == DW_AT_GNU_dwo_name {
+    let strings = strings
+    var language: UInt64?
+    _ = entries.read(&cursor, shapes: Int(clamping: shapes), format: format) { attribute, cursor in
+      switch attribute.name {
+      case DW_AT_language:
+        language = attribute.number(&cursor, format: format)
+        return language != nil
+      case DW_AT_dwo_name, DW_AT_GNU_dwo_name:
         // swiftc's units for imported clang modules look like split ones whose other half is the compiler's own cache.
         var copy = cursor
-        isSplit = !Self.string(&copy, form, strings, is64Bit: format.is64Bit).hasSuffix(".pcm")
+        isSplit = !Self.string(&copy, attribute.form, strings, is64Bit: format.is64Bit).hasSuffix(".pcm")
+        return false
+      default: return false
       }
-      guard let skip = AbbreviationTable.skip(form, format: format) else { break }
-      cursor.skip(skip, format: format)
-      if cursor.failed { break }
     }
+    if let language { languages.insert(language) }
     if isSplit { splitCount += 1 }
-  }
-
-  /// Goes to the attributes of the shape with a code. clang gives a unit's entry the first one, gcc any.
-  private mutating func seek(_ code: UInt64, _ shape: inout ByteCursor) -> Bool {
-    guard code != 0 else { return false }
-    while true {
-      let found = shape.uleb()
-      guard found != 0, !shape.failed else { return false }
-      _ = shape.uleb()
-      _ = shape.u8()
-      if found == code { return true }
-      while nextAttribute(&shape) != nil {}
-      if budget <= 0 { return false }
-    }
-  }
-
-  /// - Returns: nil at the end of the shape.
-  private mutating func nextAttribute(_ shape: inout ByteCursor) -> (name: Int, form: UInt32, constant: Int64?)? {
-    budget -= 1
-    let name = Int(clamping: shape.uleb())
-    let form = UInt32(truncatingIfNeeded: shape.uleb())
-    guard !shape.failed, budget > 0, name != 0 else { return nil }
-    return (name, form, form == UInt32(DW_FORM_implicit_const) ? shape.sleb() : nil)
-  }
-
-  private static func number(_ cursor: inout ByteCursor, _ form: UInt32) -> UInt64? {
-    switch Int(form) {
-    case DW_FORM_data1: UInt64(cursor.u8())
-    case DW_FORM_data2: UInt64(cursor.u16())
-    case DW_FORM_data4: UInt64(cursor.u32())
-    case DW_FORM_data8: cursor.u64()
-    case DW_FORM_udata: cursor.uleb()
-    default: nil
-    }
   }
 
   /// Empty for the indirect forms of DWARF 5, which need a table that the other attributes name.

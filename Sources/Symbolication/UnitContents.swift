@@ -16,16 +16,13 @@ struct UnitContents {
   let entries: Range<Int>
   let format: UnitFormat
   let abbreviations: AbbreviationTable
-  /// What offsets in a range list are relative to.
-  let baseAddress: UInt64
-  let addresses: UnsafeRawBufferPointer
-  let addressBase: Int
-  let ranges: UnsafeRawBufferPointer
-  let rangesBase: Int
+  let rangeLists: RangeLists
   private let dwarf: OpaquePointer
 
   /// - Returns: nil where the unit is damaged or of an unknown version.
-  init?(_ unit: UnitMap.Unit, sections: ELFSections, splitUnits: SplitUnitSearch) {
+  init?(
+    _ unit: UnitMap.Unit, sections: ELFSections, splitUnits: SplitUnitSearch, lastAbbreviations: LastAbbreviationTable
+  ) {
     var die = unit.die
     guard let cu = die.cu, let dwarf = dwarf_cu_getdwarf(cu) else { return nil }
     self.dwarf = dwarf
@@ -50,30 +47,34 @@ struct UnitContents {
     header = unitHeader.start
     entries = unitHeader.firstEntry..<unitHeader.end
     format = unitHeader.format
-    guard
-      let abbreviations = AbbreviationTable(
-        abbreviationBytes, at: unitHeader.abbreviationOffset, format: format)
-    else { return nil }
+    // Those of another file are not kept, which may be closed before this one.
+    let table =
+      split == nil
+      ? lastAbbreviations.table(abbreviationBytes, at: unitHeader.abbreviationOffset, format: format)
+      : AbbreviationTable(abbreviationBytes, at: unitHeader.abbreviationOffset, format: format)
+    guard let abbreviations = table else { return nil }
     self.abbreviations = abbreviations
 
     // These stand in the half that the program has, be there another one or not.
+    var lists = RangeLists(format: unitHeader.format)
     var low: Dwarf_Addr = 0
-    baseAddress = dwarf_lowpc(&die, &low) == 0 ? low : 0
-    addresses = sections.bytes(".debug_addr")
-    addressBase =
+    if dwarf_lowpc(&die, &low) == 0 { lists.baseAddress = low }
+    lists.addresses = sections.bytes(".debug_addr")
+    lists.addressBase =
       DebugInformationEntry.number(&die, DW_AT_addr_base) ?? DebugInformationEntry.number(&die, DW_AT_GNU_addr_base)
       ?? 0
-    if let split, format.version >= 5 {
-      ranges = split.sections.rangeLists
+    if let split, lists.format.version >= 5 {
+      lists.ranges = split.sections.rangeLists
       // Behind the header, which has a length, four small numbers and the count of offsets.
-      rangesBase = format.is64Bit ? 20 : 12
-    } else if format.version >= 5 {
-      ranges = sections.bytes(".debug_rnglists")
-      rangesBase = DebugInformationEntry.number(&die, DW_AT_rnglists_base) ?? 0
+      lists.rangesBase = lists.format.is64Bit ? 20 : 12
+    } else if lists.format.version >= 5 {
+      lists.ranges = sections.bytes(".debug_rnglists")
+      lists.rangesBase = DebugInformationEntry.number(&die, DW_AT_rnglists_base) ?? 0
     } else {
-      ranges = sections.bytes(".debug_ranges")
-      rangesBase = split == nil ? 0 : DebugInformationEntry.number(&die, DW_AT_GNU_ranges_base) ?? 0
+      lists.ranges = sections.bytes(".debug_ranges")
+      lists.rangesBase = split == nil ? 0 : DebugInformationEntry.number(&die, DW_AT_GNU_ranges_base) ?? 0
     }
+    rangeLists = lists
   }
 
   /// The names of the function whose entry is at an offset in `info`.
@@ -99,15 +100,6 @@ struct UnitContents {
     names.declarationLine = DebugInformationEntry.declarationLine(&die)
     return names
   }
-
-  /// The address with this number in the unit's part of `.debug_addr`.
-  @inline(__always)
-  func address(at index: UInt64) -> UInt64? {
-    guard index < UInt64(addresses.count) else { return nil }
-    var cursor = ByteCursor(addresses, at: addressBase &+ Int(index) &* 8)
-    let value = cursor.u64()
-    return cursor.failed ? nil : value
-  }
 }
 
 extension SplitUnitSearch.Skeleton {
@@ -118,7 +110,7 @@ extension SplitUnitSearch.Skeleton {
     if unit.version < 5 {
       guard let found = DebugInformationEntry.bits(&die, DW_AT_GNU_dwo_id) else { return nil }
       id = found
-    } else if dwarf_cu_info(unit.handle, nil, nil, nil, nil, &id, nil, nil) != 0 {
+    } else if dwarf_cu_info(die.cu, nil, nil, nil, nil, &id, nil, nil) != 0 {
       return nil
     }
     guard

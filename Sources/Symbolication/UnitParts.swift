@@ -18,12 +18,13 @@ struct UnitParts {
   }
 
   init(
-    _ unit: UnitMap.Unit, sections: ELFSections, splitUnits: SplitUnitSearch, strings: LineProgram.Strings,
-    code: CodeRanges
+    _ unit: UnitMap.Unit, sections: ELFSections, splitUnits: SplitUnitSearch,
+    lastAbbreviations: LastAbbreviationTable, strings: LineProgram.Strings, code: CodeRanges
   ) {
     self.unit = unit
     self.code = code
-    let contents = UnitContents(unit, sections: sections, splitUnits: splitUnits)
+    let contents = UnitContents(
+      unit, sections: sections, splitUnits: splitUnits, lastAbbreviations: lastAbbreviations)
     self.contents = contents
     var die = unit.die
     program = DebugInformationEntry.number(&die, DW_AT_stmt_list).flatMap { LineProgram(strings, at: $0) }

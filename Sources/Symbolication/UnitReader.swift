@@ -13,6 +13,7 @@ final class UnitReader {
   private let code: CodeRanges
   private let strings: LineProgram.Strings
   private let map: UnitMap
+  private let lastAbbreviations = LastAbbreviationTable()
   let splitUnits: SplitUnitSearch
 
   /// One address's answer, before names of the symbol table are added.
@@ -35,7 +36,7 @@ final class UnitReader {
     strings = LineProgram.Strings(
       line: sections.bytes(".debug_line"), lineStrings: sections.bytes(".debug_line_str"),
       strings: sections.bytes(".debug_str"))
-    map = UnitMap(dwarf.dwarf, code: code)
+    map = UnitMap(dwarf.dwarf, sections: sections, code: code)
   }
 
   /// - Parameters:
@@ -50,7 +51,8 @@ final class UnitReader {
     }
     // In the file's order, so that it is read from front to back.
     for (unit, indices) in indices.sorted(by: { $0.key < $1.key }) {
-      let found = answer(indices.map { addresses[$0] }, in: map.units[unit], nearestLines: nearestLines)
+      guard let unit = map[unit] else { continue }
+      let found = answer(indices.map { addresses[$0] }, in: unit, nearestLines: nearestLines)
       for (index, answer) in zip(indices, found) { answers[index] = answer }
     }
     return answers
@@ -61,22 +63,24 @@ final class UnitReader {
 
   /// For each unit, by its number, the code that belongs to it.
   var ownedRanges: [[AddressRange]] {
-    var owned = Array(repeating: [AddressRange](), count: map.units.count)
+    var owned = Array(repeating: [AddressRange](), count: map.count)
     for (segment, next) in zip(map.owners.segments, map.owners.segments.dropFirst()) where segment.owner >= 0 {
       owned[Int(segment.owner)].append(AddressRange(low: segment.start, high: next.start))
     }
     return owned
   }
 
-  /// What a unit has to say.
-  func parts(of number: Int) -> UnitParts { parts(of: map.units[number]) }
+  /// What a unit has to say; nil where libdw does not find it.
+  func parts(of number: Int) -> UnitParts? { map[number].map { parts(of: $0) } }
 
   private func parts(of unit: UnitMap.Unit) -> UnitParts {
-    UnitParts(unit, sections: sections, splitUnits: splitUnits, strings: strings, code: code)
+    UnitParts(
+      unit, sections: sections, splitUnits: splitUnits, lastAbbreviations: lastAbbreviations, strings: strings,
+      code: code)
   }
 
   /// How many units have their functions in another file.
-  var skeletonCount: Int { map.units.count { $0.isSkeleton } }
+  var skeletonCount: Int { map.skeletonCount }
 
   /// A place in the source.
   private struct Position {

@@ -246,7 +246,7 @@ struct UnitScanner {
     }
     if cursor.failed || !hasRanges { return hasRanges }
     if let list {
-      unit.forEachRange(list.value, isIndex: list.isIndex) { ranges.append($0) }
+      unit.rangeLists.forEachRange(list.value, isIndex: list.isIndex) { ranges.append($0) }
     } else if let low, let high {
       let end = highIsLength ? low &+ high : high
       if low < end { ranges.append(AddressRange(low: low, high: end)) }
@@ -258,11 +258,11 @@ struct UnitScanner {
   private func address(_ cursor: inout ByteCursor, form: UInt32) -> UInt64? {
     switch Int(form) {
     case DW_FORM_addr: cursor.u64()
-    case DW_FORM_addrx, DW_FORM_GNU_addr_index: unit.address(at: cursor.uleb())
-    case DW_FORM_addrx1: unit.address(at: UInt64(cursor.u8()))
-    case DW_FORM_addrx2: unit.address(at: UInt64(cursor.u16()))
-    case DW_FORM_addrx3: unit.address(at: UInt64(cursor.u24()))
-    case DW_FORM_addrx4: unit.address(at: UInt64(cursor.u32()))
+    case DW_FORM_addrx, DW_FORM_GNU_addr_index: unit.rangeLists.address(at: cursor.uleb())
+    case DW_FORM_addrx1: unit.rangeLists.address(at: UInt64(cursor.u8()))
+    case DW_FORM_addrx2: unit.rangeLists.address(at: UInt64(cursor.u16()))
+    case DW_FORM_addrx3: unit.rangeLists.address(at: UInt64(cursor.u24()))
+    case DW_FORM_addrx4: unit.rangeLists.address(at: UInt64(cursor.u32()))
     default: skipped(&cursor, form: form)
     }
   }

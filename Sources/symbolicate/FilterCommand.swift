@@ -108,7 +108,7 @@ struct FilterCommand {
       waiting[taken.crash, default: []].append(line)
       waitingBytes += line.count
     } else if let taken, let frame = taken.frame {
-      let names = FrameNames(process(frame))
+      let names = LineNames(process(frame))
       for line in names.lines(for: line) { try output.write(line) }
     } else {
       try output.write(line)
@@ -122,7 +122,7 @@ struct FilterCommand {
     for crash in ended {
       guard let lines = waiting.removeValue(forKey: crash.crash) else { continue }
       waitingBytes -= lines.reduce(0) { $0 + $1.count }
-      let names = crash.report.map { FrameNames(process($0)) }
+      let names = crash.report.map { LineNames(process($0)) }
       for line in lines {
         for named in names?.lines(for: line) ?? [line] { try output.write(named) }
       }

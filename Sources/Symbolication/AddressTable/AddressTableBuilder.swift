@@ -33,7 +33,9 @@ struct AddressTableBuilder {
     units?.willRead()
     if let units {
       for (unit, owned) in units.ownedRanges.enumerated() where !owned.isEmpty {
-        var reader = UnitTableReader(units.parts(of: unit), symbols: symbols)
+        // What belongs to a unit that libdw does not find, the symbols name.
+        guard let parts = units.parts(of: unit) else { continue }
+        var reader = UnitTableReader(parts, symbols: symbols)
         for range in owned {
           let first = contents.ranges.count
           reader.add(range, to: &contents)

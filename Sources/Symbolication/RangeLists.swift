@@ -1,9 +1,31 @@
 internal import CLibdw
 private import Glibc
 
-extension UnitContents {
+/// What a unit's addresses and lists of ranges are read from.
+struct RangeLists {
+  var format: UnitFormat
+  /// What offsets in a list are relative to.
+  var baseAddress: UInt64 = 0
+  var addresses = UnsafeRawBufferPointer(start: nil, count: 0)
+  /// Where the unit's part of `.debug_addr` begins.
+  var addressBase = 0
+  var ranges = UnsafeRawBufferPointer(start: nil, count: 0)
+  /// Where the unit's part of the section of lists begins.
+  var rangesBase = 0
+
   /// More entries than any function has; a list that goes on is cut there.
   private static let maximumEntries = 1 << 16
+
+  init(format: UnitFormat) { self.format = format }
+
+  /// The address with this number in the unit's part of `.debug_addr`.
+  @inline(__always)
+  func address(at index: UInt64) -> UInt64? {
+    guard index < UInt64(addresses.count) else { return nil }
+    var cursor = ByteCursor(addresses, at: addressBase &+ Int(index) &* 8)
+    let value = cursor.u64()
+    return cursor.failed ? nil : value
+  }
 
   /// Reads the list of a `DW_AT_ranges`.
   ///

@@ -1,7 +1,7 @@
 internal import CrashModel
 
 /// The names of a crash's frames, to be written into the lines that it was read from.
-struct FrameNames {
+struct LineNames {
   private struct Key: Hashable {
     var address: UInt64
     var kind: FrameKind
