@@ -140,9 +140,17 @@ public final class InputReader {
   /// - Parameter lineNumber: how many lines were read before.
   private func readJSON(
     _ lines: inout LineBuffer, from file: borrowing InputFile, behind lineNumber: Int, _ take: Taker,
-    _ event: (Event) -> Bool
+    _ receiver: (Event) -> Bool
   ) throws(InputError) {
     var lineNumber = lineNumber
+    var hasTold = false
+    func event(_ event: Event) -> Bool {
+      hasTold = true
+      return receiver(event)
+    }
+    /// The first line that was left to the log, which may make nothing of it.
+    var leftToLog: Int?
+    let takenBefore = takenCount
     let log = LogReader(json: contents)
     // So many bytes are read again; a file that is made to be read again and again is read a line at a time from then on.
     var budget = Self.rereadLimit
@@ -153,6 +161,9 @@ public final class InputReader {
       guard let length = try lines.nextLine(from: file) else {
         log.finish()
         for found in log.takeEvents() { guard event(found) else { return } }
+        if !hasTold, takenCount == takenBefore, let leftToLog {
+          _ = event(.problem("begins like a crash, and no frame of one follows", line: leftToLog))
+        }
         return
       }
       lineNumber += 1
@@ -173,6 +184,7 @@ public final class InputReader {
         let found = document(lines.unread, count: length, line: firstLine, log: log, take)
         if case .problem = found {
         } else {
+          if leftToLog == nil, case nil = found { leftToLog = firstLine }
           lines.consume(length)
           guard tell(found, log, event) else { return }
           continue
@@ -209,6 +221,7 @@ public final class InputReader {
         log.read(first, number: firstLine)
         if !log.isIdle || log.hasEvents { found = nil }
       }
+      if leftToLog == nil, case nil = found { leftToLog = firstLine }
       lines.consume(total)
       guard tell(found, log, event) else { return }
     }
