@@ -9,6 +9,8 @@ struct JSONLogLine {
   private(set) var timestamp: Timestamp?
   /// The line goes on in the next one: docker cuts at 16 KiB, the journal at 48.
   private(set) var isPartial = false
+  /// Of an entry of systemd-coredump.
+  private(set) var coreDump: CoreDumpFields?
 
   /// What holds the line, most particular first.
   private static let textKeys: [StaticString] = [
@@ -27,7 +29,8 @@ struct JSONLogLine {
   /// - Returns: nil for an object that holds no line of text.
   init?(_ root: JSONValue) {
     guard let text = Self.text(of: root) else { return nil }
-    self.text = Self.coreFields(of: root) + text
+    self.text = text
+    coreDump = CoreDumpFields(root)
     for name in Self.sourceKeys { addSource(root.member(name)) }
     for name in Self.sourceObjects {
       guard let object = root.member(name), object.isObject else { continue }
@@ -48,17 +51,6 @@ struct JSONLogLine {
       if value.isObject, let bytes = try? value.member("message")?.bytes() { return Array(bytes) }
     }
     return nil
-  }
-
-  /// What systemd-coredump says of the process beside its message, as the journal's other formats show it.
-  private static func coreFields(of root: JSONValue) -> [UInt8] {
-    var lines: [UInt8] = []
-    for name in SystemdStackTrace.fieldNames {
-      guard let value = try? root.member(name)?.bytes(), value.count <= 4_096, !value.contains(0x0a) else { continue }
-      lines += Array(UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
-      lines += [UInt8(ascii: "=")] + value + [0x0a]
-    }
-    return lines
   }
 
   private static func byteList(_ value: JSONValue) -> [UInt8]? {

@@ -389,12 +389,24 @@ final class LogReader {
     case .foreign(let report): readForeign(report, from: origin)
     case .logLine(let entry):
       let inner = origin.inside(entry.key, timestamp: entry.timestamp)
+      if let fields = entry.coreDump { begin(fields, from: inner) }
       if entry.isPartial { return join(entry.text[...], isPartial: true, from: inner) }
       var text = entry.text
       if let before = partials.removeValue(forKey: inner.key) { text = before + text }
       if text.last == 0x0a { text.removeLast() }
       for line in text.split(separator: 0x0a, omittingEmptySubsequences: false) { read(line, from: inner) }
     case .other: break
+    }
+  }
+
+  /// An entry of systemd-coredump: its fields come before its text.
+  private func begin(_ fields: CoreDumpFields, from origin: Origin) {
+    let index = sessions.firstIndex { $0.key == origin.key && $0.prefix == origin.prefix }
+    if let index, var trace = sessions[index].reader as? SystemdStackTrace, trace.isOfSameProcess(fields) {
+      trace.take(fields)
+      sessions[index].reader = trace
+    } else {
+      add(SystemdStackTrace(fields), from: origin)
     }
   }
 
