@@ -128,7 +128,9 @@ enum SecretRules {
   private static func isLongEnough(_ text: Span<UInt8>, _ start: Int) -> Bool {
     guard text.count - start >= 15 else { return false }
     // `sha256~` is the one prefix with such a sign in it.
-    for index in start..<start + 15 where !isTokenOrDot(text[index]) && text[index] != UInt8(ascii: "~") { return false }
+    for index in start..<start + 15 {
+      guard isTokenOrDot(text[index]) || text[index] == UInt8(ascii: "~") else { return false }
+    }
     return true
   }
 
