@@ -192,6 +192,7 @@ public final class InputReader {
       }
       var outline = JSONOutline()
       outline.scan(first)
+      let isArray = first.count < 8 && first.first { $0 > 0x20 } == UInt8(ascii: "[")
       var total = length
       /// The first line that may be a document of its own: where it begins, and how many lines are before it.
       var doubt: (offset: Int, line: Int)?
@@ -199,8 +200,9 @@ public final class InputReader {
         guard let more = try lines.nextLine(from: file, after: total) else { break }
         let line = UnsafeRawBufferPointer(rebasing: lines.unread.dropFirst(total).prefix(more))
         let role = role(of: line, behind: outline)
-        if role == .beginning { break }
-        if role == .doubtful, doubt == nil { doubt = (total, lineNumber) }
+        // In an array whole reports stand at the beginnings of lines.
+        if role == .beginning, !isArray { break }
+        if role != .inside, doubt == nil { doubt = (total, lineNumber) }
         outline.scan(line)
         total += more
         lineNumber += 1
@@ -283,6 +285,10 @@ public final class InputReader {
     let hasMark = bytes.starts(with: [0xEF, 0xBB, 0xBF])
     let body = hasMark ? UnsafeRawBufferPointer(rebasing: bytes.dropFirst(3)) : bytes
     do throws(ReportError) {
+      if body.prefix(count).first(where: { $0 > 0x20 }) == UInt8(ascii: "[") {
+        log.read(try contents.read(body, count: hasMark ? count - 3 : count), number: line)
+        return log.isIdle && !log.hasEvents ? .skipped("a JSON array without a crash", line: line) : nil
+      }
       let found = try reader.document(in: body, count: hasMark ? count - 3 : count) { take($0, line) }
       switch found {
       case nil:
@@ -294,7 +300,7 @@ public final class InputReader {
       case .other(nil):
         let content = try contents.read(body, count: hasMark ? count - 3 : count)
         switch content {
-        case .foreign, .logLine:
+        case .foreign, .logLine, .list:
           log.read(content, number: line)
           return log.isIdle && !log.hasEvents ? .skipped("a line of a log, without a crash", line: line) : nil
         default: return .skipped("a JSON object without a schema", line: line)

@@ -83,7 +83,8 @@ public final class SourceReader {
   /// The lines around a frame's place: from its file, or else those that the report came with.
   static func window(for frame: SymbolicatedFrame, from source: SourceReader?) -> Window? {
     if let window = source?.window(for: frame) { return window }
-    guard let kept = frame.source, let line = frame.line, line >= kept.firstLine, line - kept.firstLine < kept.lines.count
+    guard let kept = frame.source, let line = frame.line, line >= kept.firstLine,
+      line - kept.firstLine < kept.lines.count
     else { return nil }
     return Window(
       firstLine: kept.firstLine, lines: kept.lines.map { Printable.truncated($0, toWidth: widthLimit) }, line: line)
