@@ -5,7 +5,8 @@ enum EscapedLines {
 
   /// What follows a line feed within a crash.
   private static let marks: [StaticString] = [
-    "Thread ", "*** ", "\u{1F4A3}", "#0 ", "#1 ", "0 ", "    #0 ", "    #1 ", "0x", "Received signal ", "Stack trace of ", "* thread #",
+    "Thread ", "*** ", "\u{1F4A3}", "#0 ", "#1 ", "0 ", "    #0 ", "    #1 ", "0x", "Received signal ",
+    "Stack trace of ", "* thread #",
   ]
 
   /// - Returns: nil for a line of which nothing says that it is several.

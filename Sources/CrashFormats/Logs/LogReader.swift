@@ -423,7 +423,10 @@ final class LogReader {
     switch content {
     case .report(let report): found.append(.report(report, line: origin.line))
     case .foreign(let report): readForeign(report, from: origin)
-    case .list(let contents): for content in contents { read(content, from: origin) }
+    case .list(let contents):
+      // Whoever passes a log on has no place for names within a list of lines.
+      if isFollowed { return }
+      for content in contents { read(content, from: origin) }
     case .logLine(let entry):
       let inner = origin.inside(entry.key, timestamp: entry.timestamp)
       if let fields = entry.coreDump { begin(fields, from: inner) }
