@@ -162,7 +162,7 @@ uint32_t crash_suspicions(const char *string, size_t length, const uint32_t endi
     all_at |= AT;
     if (WHERE(&block, v >= 0x80)) found |= CRASH_SUSPECT_OTHER_DIGITS;
     if (BASE & own || row7(D) & own) found |= CRASH_SUSPECT_BASE;
-    has_long_word |= (row15(WORD | H) & own) != 0;
+    has_long_word |= (row15(WORD | H | DOT) & own) != 0;
     if (H & H >> 1 & H >> 2 & H >> 3 & H >> 4 & own) found |= CRASH_SUSPECT_PRIVATE_KEY;
     all_scheme |= C & SLASH >> 1 & SLASH >> 2 & own;
     if (C & C >> 1 & own) found |= CRASH_SUSPECT_IP6;

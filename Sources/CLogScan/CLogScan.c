@@ -8,6 +8,7 @@
   TEXT(" crashed:", 6, 'e', 'd', ':') /* Swift: the crash and its thread */ \
   TEXT("Backtracing from", 3, 'k', 't', 'r') \
   TEXT("Swift runtime failure: ", 0, 'S', 'w', 'i') \
+  TEXT("[ra] ", 1, 'r', 'a', ']') /* its frames, where the log begins behind that */ \
   TEXT("Fatal error", 0, 'F', 'a', 't') \
   TEXT("Precondition failed", 0, 'P', 'r', 'e') \
   TEXT("Assertion ", 0, 'A', 's', 's') \

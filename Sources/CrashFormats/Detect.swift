@@ -34,6 +34,10 @@ enum InputFormat {
       self = Self.isLogLine(prefix[start...]) ? .log : .json
       return
     }
+    if Self.isArrayOfObjects(prefix[start...]) {
+      self = .json
+      return
+    }
     if Self.hasReportBehind(prefix, from: start) {
       self = .json
       return
@@ -58,6 +62,11 @@ enum InputFormat {
   private static func hasReportBehind(_ prefix: UnsafeRawBufferPointer, from start: Int) -> Bool {
     guard prefix[start] != UInt8(ascii: "["), !prefix.contains(0), hasMark(prefix) else { return false }
     return zip(prefix, prefix.dropFirst()).contains { $0 == UInt8(ascii: "\n") && $1 == UInt8(ascii: "{") }
+  }
+
+  private static func isArrayOfObjects(_ text: Slice<UnsafeRawBufferPointer>) -> Bool {
+    guard text.first == UInt8(ascii: "[") else { return false }
+    return text.dropFirst().first { ![0x20, 0x09, 0x0A, 0x0D].contains($0) } == UInt8(ascii: "{")
   }
 
   /// A whole object on the first line that is no report: the line of a logger, as all others will be.
@@ -108,8 +117,6 @@ enum InputFormat {
       ([0x7F, 0x45, 0x4C, 0x46], "an ELF file (a program, a library or a core)"),
       ([0x28, 0xB5, 0x2F, 0xFD], "zstd-compressed data; decompress it first (zstd -d)"),
       ([0x1F, 0x8B], "gzip-compressed data; decompress it first (gzip -d)"),
-      (Array("[{".utf8), "a JSON array; give its elements one a line (jq -c '.[]')"),
-      (Array("[\n".utf8), "a JSON array; give its elements one a line (jq -c '.[]')"),
       (Array("[]".utf8), "a JSON array without elements"),
       (Array("MDMP".utf8), "a minidump"),
     ]

@@ -140,9 +140,17 @@ public final class InputReader {
   /// - Parameter lineNumber: how many lines were read before.
   private func readJSON(
     _ lines: inout LineBuffer, from file: borrowing InputFile, behind lineNumber: Int, _ take: Taker,
-    _ event: (Event) -> Bool
+    _ receiver: (Event) -> Bool
   ) throws(InputError) {
     var lineNumber = lineNumber
+    var hasTold = false
+    func event(_ event: Event) -> Bool {
+      hasTold = true
+      return receiver(event)
+    }
+    /// The first line that was left to the log, which may make nothing of it.
+    var leftToLog: Int?
+    let takenBefore = takenCount
     let log = LogReader(json: contents)
     // So many bytes are read again; a file that is made to be read again and again is read a line at a time from then on.
     var budget = Self.rereadLimit
@@ -153,6 +161,9 @@ public final class InputReader {
       guard let length = try lines.nextLine(from: file) else {
         log.finish()
         for found in log.takeEvents() { guard event(found) else { return } }
+        if !hasTold, takenCount == takenBefore, let leftToLog {
+          _ = event(.problem("begins like a crash, and no frame of one follows", line: leftToLog))
+        }
         return
       }
       lineNumber += 1
@@ -173,6 +184,7 @@ public final class InputReader {
         let found = document(lines.unread, count: length, line: firstLine, log: log, take)
         if case .problem = found {
         } else {
+          if leftToLog == nil, case nil = found { leftToLog = firstLine }
           lines.consume(length)
           guard tell(found, log, event) else { return }
           continue
@@ -180,6 +192,7 @@ public final class InputReader {
       }
       var outline = JSONOutline()
       outline.scan(first)
+      let isArray = first.count < 8 && first.first { $0 > 0x20 } == UInt8(ascii: "[")
       var total = length
       /// The first line that may be a document of its own: where it begins, and how many lines are before it.
       var doubt: (offset: Int, line: Int)?
@@ -187,8 +200,9 @@ public final class InputReader {
         guard let more = try lines.nextLine(from: file, after: total) else { break }
         let line = UnsafeRawBufferPointer(rebasing: lines.unread.dropFirst(total).prefix(more))
         let role = role(of: line, behind: outline)
-        if role == .beginning { break }
-        if role == .doubtful, doubt == nil { doubt = (total, lineNumber) }
+        // In an array whole reports stand at the beginnings of lines.
+        if role == .beginning, !isArray { break }
+        if role != .inside, doubt == nil { doubt = (total, lineNumber) }
         outline.scan(line)
         total += more
         lineNumber += 1
@@ -209,6 +223,7 @@ public final class InputReader {
         log.read(first, number: firstLine)
         if !log.isIdle || log.hasEvents { found = nil }
       }
+      if leftToLog == nil, case nil = found { leftToLog = firstLine }
       lines.consume(total)
       guard tell(found, log, event) else { return }
     }
@@ -270,6 +285,10 @@ public final class InputReader {
     let hasMark = bytes.starts(with: [0xEF, 0xBB, 0xBF])
     let body = hasMark ? UnsafeRawBufferPointer(rebasing: bytes.dropFirst(3)) : bytes
     do throws(ReportError) {
+      if body.prefix(count).first(where: { $0 > 0x20 }) == UInt8(ascii: "[") {
+        log.read(try contents.read(body, count: hasMark ? count - 3 : count), number: line)
+        return log.isIdle && !log.hasEvents ? .skipped("a JSON array without a crash", line: line) : nil
+      }
       let found = try reader.document(in: body, count: hasMark ? count - 3 : count) { take($0, line) }
       switch found {
       case nil:
@@ -281,7 +300,7 @@ public final class InputReader {
       case .other(nil):
         let content = try contents.read(body, count: hasMark ? count - 3 : count)
         switch content {
-        case .foreign, .logLine:
+        case .foreign, .logLine, .list:
           log.read(content, number: line)
           return log.isIdle && !log.hasEvents ? .skipped("a line of a log, without a crash", line: line) : nil
         default: return .skipped("a JSON object without a schema", line: line)

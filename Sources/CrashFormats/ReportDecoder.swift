@@ -311,6 +311,7 @@ struct ReportDecoder {
       case "inlined": names.inlined = try value.bool()
       case "in_app": names.inApp = try value.bool()
       case "debug_information": names.hasDebugInformation = try value.bool()
+      case "source": if decoder.detail == .all { names.source = try Self.source(value) }
       default: break
       }
     }
@@ -335,6 +336,22 @@ struct ReportDecoder {
     names.captured = captured
     names.names = .of(function: function, rawFunction: rawFunction, file: file)
     return .symbolicated(names)
+  }
+
+  private static func source(_ value: JSONValue) throws(ReportError) -> SourceLines {
+    var firstLine: Int?
+    var lines: [String] = []
+    try value.forEachMember { key, value throws(ReportError) in
+      switch key {
+      case "first_line": firstLine = try value.integer(0...Int(Int32.max))
+      case "lines":
+        lines.removeAll()
+        try value.forEachElement { line throws(ReportError) in lines.append(try line.string()) }
+      default: break
+      }
+    }
+    guard let firstLine else { throw ReportError("missing", path: "first_line") }
+    return SourceLines(firstLine: firstLine, lines: lines)
   }
 
   private func image(_ value: JSONValue) throws(ReportError) -> Image {

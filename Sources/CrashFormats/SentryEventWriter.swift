@@ -354,7 +354,7 @@ private struct Event {
       }
     }
     guard detail == .all, let names, report.isApplicationCode(frame) != false,
-      let window = source?.window(for: names)
+      let window = SourceReader.window(for: names, from: source)
     else { return }
     let index = window.line - window.firstLine
     writer.array("pre_context", Array(window.lines.prefix(index))) { $0.string($1) }

@@ -25,6 +25,8 @@ public final class SourceReader {
   static let sizeLimit = 16 << 20
   private static let openLimit = 32
   private static let problemLimit = 100
+  /// That show source code.
+  static let framesOfThread = 10
   /// Cells of a terminal; a line of generated code can have a million.
   private static let widthLimit = 400
 
@@ -60,6 +62,32 @@ public final class SourceReader {
   public func window(for frame: SymbolicatedFrame) -> Window? {
     guard let path = frame.file, let line = frame.line, line > 0 else { return nil }
     return window(path: path, line: line)
+  }
+
+  /// Gives the frames of the application the lines around their places: of each thread the first ten that have some, as
+  /// in the text. Lines that a frame came with are replaced where the file gives some here, and stay otherwise.
+  public func addLines(to report: inout CrashReport) {
+    for thread in report.threads.indices {
+      var count = 0
+      for index in report.threads[thread].frames.indices where count < Self.framesOfThread {
+        guard case .symbolicated(var frame) = report.threads[thread].frames[index], frame.inApp != false,
+          let window = window(for: frame)
+        else { continue }
+        frame.source = SourceLines(firstLine: window.firstLine, lines: window.lines)
+        report.threads[thread].frames[index] = .symbolicated(frame)
+        count += 1
+      }
+    }
+  }
+
+  /// The lines around a frame's place: from its file, or else those that the report came with.
+  static func window(for frame: SymbolicatedFrame, from source: SourceReader?) -> Window? {
+    if let window = source?.window(for: frame) { return window }
+    guard let kept = frame.source, let line = frame.line, line >= kept.firstLine,
+      line - kept.firstLine < kept.lines.count
+    else { return nil }
+    return Window(
+      firstLine: kept.firstLine, lines: kept.lines.map { Printable.truncated($0, toWidth: widthLimit) }, line: line)
   }
 
   func window(path: String, line: Int) -> Window? {

@@ -208,8 +208,8 @@ public struct TextReportWriter: Sendable {
       let number = String(repeating: " ", count: numberWidth - row.number.count) + row.number
       let attributes = attributeWidth == 0 ? "" : " " + row.attributes.padded(to: attributeWidth)
       text += "\(colored(number, .index))\(colored(attributes, .attribute)) \(row.rest)\n"
-      guard let source, windows < Self.windowLimit, let names = row.names, names.inApp != false,
-        let window = source.window(for: names)
+      guard windows < SourceReader.framesOfThread, let names = row.names, names.inApp != false,
+        let window = SourceReader.window(for: names, from: source)
       else { continue }
       windows += 1
       text += "\n" + lines(of: window, column: names.column) + "\n"
@@ -227,8 +227,6 @@ public struct TextReportWriter: Sendable {
     /// Frames that the process had, for a row that stands for some of them.
     var isOmission = false
   }
-
-  private static let windowLimit = 10
 
   private func rows(of thread: ThreadInfo, in report: CrashReport) -> [Row] {
     var rows: [Row] = []

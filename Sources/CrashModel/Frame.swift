@@ -102,6 +102,8 @@ public struct SymbolicatedFrame: NamedFunction, Hashable, Sendable {
   public var inApp: Bool?
   /// Names come from debug information, not only from a symbol table.
   public var hasDebugInformation: Bool
+  /// The source code around `line`, where it was asked for. Code, like names, and not redacted.
+  public var source: SourceLines?
 
   public init(
     captured: CapturedFrame, status: FrameStatus, function: String? = nil, rawFunction: String? = nil,
@@ -130,6 +132,7 @@ public struct SymbolicatedFrame: NamedFunction, Hashable, Sendable {
     self.inlined = inlined
     self.inApp = inApp
     self.hasDebugInformation = hasDebugInformation
+    source = nil
   }
 }
 

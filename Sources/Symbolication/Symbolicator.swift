@@ -308,13 +308,23 @@ struct PhysicalFrame {
     }
     let inApp = frames.last?.symbolicated?.inApp
     for function in functions {
-      result.append(
-        .symbolicated(
-          SymbolicatedFrame(
-            captured: captured, status: .resolved, names: function.names, line: function.line,
-            column: function.column, declarationLine: function.declarationLine, approximate: function.approximate,
-            inlined: function.inlined, inApp: inApp, hasDebugInformation: function.hasDebugInformation)))
+      var frame = SymbolicatedFrame(
+        captured: captured, status: .resolved, names: function.names, line: function.line, column: function.column,
+        declarationLine: function.declarationLine, approximate: function.approximate, inlined: function.inlined,
+        inApp: inApp, hasDebugInformation: function.hasDebugInformation)
+      frame.source = source(at: function)
+      result.append(.symbolicated(frame))
     }
+  }
+}
+
+extension PhysicalFrame {
+  /// The lines that the report came with for this place.
+  private func source(at function: SymbolicatedFunction) -> SourceLines? {
+    for case .symbolicated(let frame) in frames {
+      if let source = frame.source, frame.line == function.line, frame.file == function.file { return source }
+    }
+    return nil
   }
 }
 

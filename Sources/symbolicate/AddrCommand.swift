@@ -18,6 +18,7 @@ struct AddrCommand {
   private let options: Options
   private let diagnostics: Diagnostics
   private let output: Output
+  private let progress: Progress?
   private var images: AskedImages
   private var writer: AddrWriter
   private let buffer = ByteBuffer(capacity: 512 << 10)
@@ -47,11 +48,13 @@ struct AddrCommand {
   private static let bufferSize = 256 << 10
 
   init(options: Options, diagnostics: Diagnostics, output: Output) {
+    let progress = Progress(verbosity: options.verbosity, counting: .address)
+    (diagnostics.progress, output.progress, self.progress) = (progress, progress, progress)
     self.options = options
     self.diagnostics = diagnostics
     self.output = output
     nearestLines = options.format != .text || options.addr.nearestLines
-    images = AskedImages(options: options, diagnostics: diagnostics)
+    images = AskedImages(options: options, diagnostics: diagnostics, progress: progress)
     writer = AddrWriter(options: options)
   }
 
@@ -62,6 +65,7 @@ struct AddrCommand {
   }
 
   mutating func run() throws(Output.Failure) -> ExitStatus {
+    defer { progress?.erase() }
     // Before the first address is there: a wrong name is told at once.
     if let executable = options.executables.first { executable.bytes.withUnsafeBytes { _ = images.add($0) } }
     var isReadToItsEnd = true
@@ -102,6 +106,8 @@ struct AddrCommand {
       if !isReady {
         try flush()
         try output.flush()
+        // Whoever is to type the next address wants the line for himself.
+        progress?.erase()
       }
     }
   }
@@ -189,6 +195,7 @@ struct AddrCommand {
       }
     }
     if buffer.count >= Self.bufferSize { try flush() }
+    progress?.step(count: queries.count)
     queries.removeAll(keepingCapacity: true)
     if !inputs.isEmpty { inputs = [:] }
     for image in images.all { image.lookup?.trimDisplayNames() }

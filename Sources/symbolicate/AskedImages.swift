@@ -46,9 +46,10 @@ struct AskedImages {
   static let limit = 256
   private static let recentCount = 64
 
-  init(options: Options, diagnostics: Diagnostics) {
+  init(options: Options, diagnostics: Diagnostics, progress: Progress?) {
     symbolicator = options.symbolicator(
       files: [], nearestLines: options.format != .text || options.addr.nearestLines)
+    if let progress { symbolicator.whileWaiting = { progress.wait("reading debug files") } }
     self.diagnostics = diagnostics
     recent = Array(repeating: -1, count: Self.recentCount)
     // Asking starts the process that reads.

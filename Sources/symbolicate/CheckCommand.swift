@@ -18,12 +18,16 @@ struct CheckCommand {
   }
 
   mutating func run() throws(Output.Failure) -> ExitStatus {
+    let progress = Progress(verbosity: options.verbosity, counting: .file)
+    (diagnostics.progress, output.progress) = (progress, progress)
+    defer { progress?.erase() }
     let walk = ELFFileWalk(options.operands)
     for skipped in walk.skipped { diagnostics.detail(skipped.path.description, "skipped: \(skipped.reason)") }
     for failure in walk.failures { try fail(failure.path.description, failure.reason) }
     var files: [CheckedFile] = []
     var skipped = walk.skipped.count
     for file in walk.files {
+      progress?.step(file.path.description)
       do throws(DebugFileError) {
         let contents = try DebugFileContents(path: file.path)
         // Build directories are full of object files, which nobody asked about.

@@ -181,7 +181,7 @@ struct Flag: Sendable {
     Flag(
       name: "context", short: "C", value: .number("N", range: "a number from 0 to 100"),
       summary: "N lines of source code before and behind each place of the application (0: only its own line)",
-      commands: [.symbolicate], use: [.report, .markdown, .sentry]
+      commands: [.symbolicate], use: [.report, .json, .ndjson, .markdown, .sentry]
     ) { options, value in
       guard let count = Int(value.text), 0...100 ~= count else { return false }
       options.contextLines = count
@@ -192,7 +192,7 @@ struct Flag: Sendable {
       summary:
         "where the sources are: the end of the compiler's path is looked for below DIR; may be repeated (implies "
         + "--context 3)",
-      commands: [.symbolicate], use: [.report, .markdown, .sentry]
+      commands: [.symbolicate], use: [.report, .json, .ndjson, .markdown, .sentry]
     ) {
       $0.sourceRoots.append($1.path)
       return !$1.bytes.isEmpty

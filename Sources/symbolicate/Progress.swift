@@ -10,24 +10,41 @@ final class Progress {
   private let started = Progress.now()
   private var lastDrawn: UInt64 = 0
   private var isShown = false
-  private var reports = 0
+  private let unit: Unit
+  private var count = 0
   private var place = ""
+
+  /// What is counted.
+  enum Unit {
+    case report, file, address
+
+    fileprivate func text(_ count: Int) -> String {
+      let names: (one: String, more: String) =
+        switch self {
+        case .report: ("report", "reports")
+        case .file: ("file", "files")
+        case .address: ("address", "addresses")
+        }
+      return "\(count) \(count == 1 ? names.one : names.more)"
+    }
+  }
 
   private static let delay: UInt64 = 500_000_000
   private static let interval: UInt64 = 100_000_000
 
   /// - Returns: nil where nobody would see it.
-  init?(verbosity: Options.Verbosity, descriptor: CInt = STDERR_FILENO) {
+  init?(verbosity: Options.Verbosity, counting unit: Unit = .report, descriptor: CInt = STDERR_FILENO) {
     guard verbosity > .quiet, isatty(descriptor) == 1 else { return nil }
     if let terminal = getenv("TERM"), String(cString: terminal) == "dumb" { return nil }
     self.descriptor = descriptor
+    self.unit = unit
   }
 
-  /// A report was read.
+  /// More was read.
   ///
-  /// - Parameter place: where it is from.
-  func step(_ place: String) {
-    reports += 1
+  /// - Parameter place: where it is from, or what is at work now.
+  func step(_ place: String = "", count: Int = 1) {
+    self.count += count
     self.place = place
     draw(activity: "reading")
   }
@@ -41,8 +58,7 @@ final class Progress {
     lastDrawn = now
     isShown = true
     let seconds = (now &- started) / 1_000_000_000
-    let count = reports == 1 ? "1 report" : "\(reports) reports"
-    let text = "symbolicate: \(activity), \(count), \(seconds) s" + (place.isEmpty ? "" : ": \(place)")
+    let text = "symbolicate: \(activity), \(unit.text(count)), \(seconds) s" + (place.isEmpty ? "" : ": \(place)")
     // A line that wraps could not be erased by one return of the carriage.
     put("\r\u{1b}[K" + Printable.truncated(Printable.line(text), toWidth: width - 1))
   }

@@ -17,6 +17,9 @@ final class ReportDocuments {
     source = lines.map { SourceReader(contextLines: $0, rootPaths: options.sourceRoots) }
   }
 
+  /// Puts the lines of source code that were asked for into a report that is written as JSON.
+  func addSource(to report: inout CrashReport) { source?.addLines(to: &report) }
+
   /// - Returns: nil for a report that the format has nothing to say of.
   func document(of processed: ProcessedReport) -> [UInt8]? {
     let (report, symbols) = (processed.report, processed.symbols)

@@ -41,8 +41,12 @@ struct SymbolicateCommand {
     let documents = ReportDocuments(options: options, textWriter: textWriter)
     var stream = DocumentOutput(options: options, output: output, folder: folder)
     func show(_ report: CrashReport, _ place: String) throws(Output.Failure) {
-      let processed = pipeline.process(report)
+      var processed = pipeline.process(report)
       totals.add(processed)
+      if options.format == .json || options.format == .ndjson {
+        documents.addSource(to: &processed.report)
+        for problem in documents.takeProblems() { diagnostics.errorOnce(problem) }
+      }
       switch options.format {
       case .text where isList:
         try output.write(Self.line(for: processed, place: place))

@@ -33,6 +33,22 @@ struct InputReaderTests {
       .replacingOccurrences(of: "|", with: "\n" + indentation)
   }
 
+  /// What looks like a crash and is none does not leave a file without an answer.
+  @Test func brokenJSONIsNeverSilent() throws {
+    #expect(try events(#"{"c\u+#{"Current stack trace:"#) == ["problem 1"])
+    #expect(try events("  {x Received signal 4. Backtrace: ~\n") == ["problem 1"])
+  }
+
+  /// What `symbolicate -f json` writes of several reports, and what `jq -s` makes of lines.
+  @Test func arrays() throws {
+    #expect(try events("[\(line("a")),\(sorted("b"))]") == ["report a 1", "report b 1"])
+    #expect(try events("[\n  \(line("a")),\n  \(line("b"))\n]\n") == ["report a 1", "report b 1"])
+    #expect(
+      try events("[\n\(line("a")),\n\(line("b"))\n]\n" + line("c")) == ["report a 1", "report b 1", "report c 5"])
+    #expect(try events(#"[{"a":1}]"#) == ["skipped 1"])
+    #expect(try events(#"[{"a":1}"#) == ["problem 1"])
+  }
+
   /// A line may break anywhere; whatever it leaves open, the lines behind it are read.
   @Test func everyCutOfALineCostsThatLine() throws {
     let whole = String(decoding: sampleReport().json(), as: UTF8.self)
@@ -68,7 +84,7 @@ struct InputReaderTests {
           "problem 1", "report a 2", "report b 3",
         ])
     }
-    #expect(throws: InputError.self) { try events("[\n" + line("a") + "\n]") }
+    #expect(try events("[\n" + line("a") + "\n]") == ["report a 1"])
     #expect(throws: InputError.self) { try events("\u{7f}ELF\0\n" + line("a")) }
     #expect(throws: InputError.self) { try events("some text\n{ and no report\n") }
   }

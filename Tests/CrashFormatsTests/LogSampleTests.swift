@@ -42,6 +42,24 @@ struct LogSampleTests {
     }
   }
 
+  /// `docker logs --tail N`: the beginning is missing, and what is there is read.
+  @Test(arguments: ["swift-preset-full.txt", "swift-vapor_default.txt", "swift-async.txt"])
+  func logsWithoutTheirHead(_ name: String) throws {
+    let lines = try LogSamples.text(name).split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+    let whole = try LogSamples.report(lines.joined(separator: "\n"))
+    let isCall = { (line: String) in line.contains(" [ra] ") && line.contains(" 0x") }
+    let calls = lines.indices.filter { isCall(lines[$0]) }
+    #expect(calls.count > 3)
+    for start in calls {
+      let report = try LogSamples.report(lines[start...].joined(separator: "\n"))
+      #expect(report.images == whole.images)
+      #expect(report.crashedThreadIndex != nil && report.notes.contains("the log begins in the middle of the crash"))
+      let expected = lines[start...].count { isCall($0) }
+      let found = report.threads.flatMap(\.frames).count { $0.captured?.kind == .returnAddress && !$0.isInlined }
+      #expect(found == expected, "\(name) from line \(start)")
+    }
+  }
+
   /// The same crash under different settings of the runtime is one bug.
   @Test func presetsAgree() throws {
     let hasher = StackHasher()
@@ -68,6 +86,9 @@ struct LogSampleTests {
       crashed.frames.compactMap(\.captured?.kind)
         == [.programCounter] + Array(repeating: .returnAddress, count: 5) + Array(repeating: .asyncResume, count: 5))
     #expect(crashed.status == .partial)
+    // Also where registers stand behind the frames.
+    let vapor = try #require(LogSamples.report(try LogSamples.text("swift-vapor_default.txt")).crashedThread)
+    #expect(vapor.frames.compactMap(\.captured?.kind) == crashed.frames.compactMap(\.captured?.kind))
     let inlined = try #require(LogSamples.report(try LogSamples.text("swift-rel_index.txt")).crashedThread)
     #expect(inlined.frames.prefix(3).compactMap(\.symbolicated?.inlined) == [true, true, false])
     // What was inlined is of the frame's kind and address.
@@ -214,4 +235,8 @@ struct LogSampleTests {
       }
     }
   }
+}
+
+extension Frame {
+  fileprivate var isInlined: Bool { symbolicated?.inlined ?? false }
 }

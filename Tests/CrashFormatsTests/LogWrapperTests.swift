@@ -11,6 +11,8 @@ struct LogWrapperTests {
     case journalJSON, journalBytes, syslog, heroku, foreman, kubectlPrefix, processManager, logger, loggerWithTimes
     case messageJSON, msgJSON, textPayload, jsonPayload, fluentBit, wholeMessage, composeJSON, carriageReturns,
       escapesLost, caret
+    case datadog, elastic, splunk, openTelemetry, storeArray, loki, cloudWatch, fluentdFile, fluentBitOutput, logfmt,
+      literalFeeds, daemontools, moreutils, nerdctl, stern, composeColored, processManagerNumbered
 
     var testDescription: String { rawValue }
 
@@ -76,13 +78,72 @@ struct LogWrapperTests {
       case .composeJSON: return each { _, line in #"api-\#(process)  | {"msg":\#(json(line))}"# }
       case .carriageReturns: return each { _, line in line + "\r" }
       case .escapesLost: return each { _, line in line.replacingOccurrences(of: "\u{1b}", with: "") }
+      case .datadog:
+        return each {
+          #"{"id":"i\#($0)","type":"log","attributes":{"host":"web-\#(process)","message":\#(json($1)),"tags":["a:b"]}}"#
+        }
+      case .elastic:
+        return each {
+          #"{"_index":"logs","_source":{"@timestamp":"\#(time($0))","message":\#(json($1)),"host":"web-\#(process)"}}"#
+        }
+      case .splunk: return each { _, line in #"{"result":{"_raw":\#(json(line)),"host":"web-\#(process)"}}"# }
+      case .openTelemetry:
+        let records = each {
+          #"{"timeUnixNano":"\#(1_764_479_553_000_000_000 + $0)","body":{"stringValue":\#(json($1))}}"#
+        }
+        return [#"{"resourceLogs":[{"scopeLogs":[{"logRecords":[\#(records.joined(separator: ","))]}]}]}"#]
+      // Newest first, as `gcloud logging read` gives them.
+      case .storeArray:
+        let entries = each { #"{"textPayload":\#(json($1)),"timestamp":"\#(time($0))"}"# }
+        return ["[" + entries.reversed().joined(separator: ",") + "]"]
+      case .loki:
+        let pairs = each { #"["\#(1_764_479_553_000_000_000 + $0)",\#(json($1))]"# }
+        return [
+          #"{"status":"success","data":{"resultType":"streams","result":[{"stream":{"app":"api"},"values":["#
+            + pairs.joined(separator: ",") + "]}]}}"
+        ]
+      case .cloudWatch:
+        let events = each { #"{"timestamp":\#(1_764_479_553_000 + $0),"message":\#(json($1)),"ingestionTime":1}"# }
+        return [#"{"events":[\#(events.joined(separator: ","))],"nextForwardToken":"f/1"}"#]
+      case .fluentdFile:
+        return each { "\(time($0))\tapp.api\t" + #"{"container_name":"api-\#(process)","log":\#(json($1))}"# }
+      case .fluentBitOutput:
+        return each {
+          "[\($0)] app.api: [[1764479553.\(String(format: "%09d", $0)), {}], "
+            + #"{"container_name":"api-\#(process)","log":\#(json($1))}]"#
+        }
+      case .logfmt:
+        return each {
+          // In quotes where it has to be.
+          let needsQuotes = $1.contains(" ") || $1.contains("\"") || $1.contains("=")
+          let quoted =
+            "\"" + $1.replacingOccurrences(of: "\\", with: "\\\\").replacingOccurrences(of: "\"", with: "\\\"") + "\""
+          return "ts=\(time($0)) level=error pid=\(process) msg=\(needsQuotes ? quoted : $1)"
+        }
+      case .literalFeeds:
+        // A document of the runtime's is one line, and one sample has a prefix of its own.
+        if text.contains("crashReport") || text.hasPrefix("Nov 30") { return lines }
+        return [
+          "crash:\\n"
+            + text.replacingOccurrences(of: "\\", with: "\\\\").replacingOccurrences(of: "\n", with: "\\n")
+        ]
+      case .daemontools: return each { "@400000006747a6a1\(String(format: "%08x", $0)) \($1)" }
+      case .moreutils: return each { "Nov 30 \(clock($0)) \($1)" }
+      case .nerdctl: return each { _, line in "api-\(process) |\(line)" }
+      case .stern: return each { "api-7d4b9c6f5-\(process) app \(time($0)) \($1)" }
+      case .composeColored: return each { _, line in "\u{1b}[36mapi_\(process)  |\u{1b}[0m \(line)" }
+      case .processManagerNumbered: return each { _, line in "\(process)|api  | \(line)" }
       case .caret: return each { _, line in line.replacingOccurrences(of: "\u{1b}", with: "#033") }
       }
     }
 
     /// The runtime's lines look the same for two processes.
     var tellsProcessesApart: Bool {
-      ![.docker, .dockerJSON, .criPartial, .carriageReturns, .escapesLost, .caret, .wholeMessage].contains(self)
+      ![
+        .docker, .dockerJSON, .criPartial, .carriageReturns, .escapesLost, .caret, .wholeMessage, .openTelemetry,
+        .storeArray, .loki,
+        .cloudWatch, .literalFeeds, .daemontools, .moreutils,
+      ].contains(self)
     }
   }
 

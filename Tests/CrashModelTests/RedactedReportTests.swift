@@ -15,6 +15,8 @@ import Testing
     // By these the debug files are found and the bug is told.
     "images.path", "threads.frames.symbolicated.names.function", "threads.frames.symbolicated.names.rawFunction",
     "threads.frames.symbolicated.names.file",
+    // Code.
+    "threads.frames.symbolicated.source.lines",
   ]
 
   static let host = "example.com"
@@ -68,6 +70,10 @@ import Testing
         ])
     ]
     report.threads[0].stayingFrames = 1
+    if case .symbolicated(var frame) = report.threads[0].frames[0] {
+      frame.source = SourceLines(firstLine: 1, lines: [address("source")])
+      report.threads[0].frames[0] = .symbolicated(frame)
+    }
     report.task = TaskInfo(id: 1, name: address("task"), locals: [Tag(key: address("local"), value: address("value"))])
     report.images = [
       Image(path: address("path"), buildID: BuildID("aa"), address: Address(rawValue: 0), size: 1)

@@ -108,6 +108,12 @@ import Testing
       Self.byLine("one\nkey " + key + "two\n")
         == "one\nkey [redacted]\n[redacted]\n[redacted]\n[redacted] behind\nnext\ntwo\n")
     #expect(Self.byLine("a\n" + key, Redactor(marks: .kinds)).hasPrefix("a\n[private-key]\n[private-key]\n"))
+    // Another one begins behind it.
+    let next =
+      "-----BEGIN " + "EC PRIVATE KEY-----\nMHcC\n-----END EC PRIVATE KEY----- -----BEGIN " + "PRIVATE KEY-----\nMIIE\n"
+    #expect(
+      Self.byLine(next + "-----END PRIVATE KEY-----\nend\n")
+        == "[redacted]\n[redacted]\n[redacted] [redacted]\n[redacted]\n[redacted]\nend\n")
     // Cut, and a log goes on behind it.
     let cut = "-----BEGIN " + "PRIVATE KEY-----\n" + String(repeating: "line\n", count: 300)
     let lines = Self.byLine(cut).split(separator: "\n")

@@ -59,6 +59,18 @@ import Testing
     }
   }
 
+  /// A key whose dots leave no long word in it, and one whose prefix ends with a sign that no word has.
+  @Test(arguments: [
+    "SG" + ".internal.BEGSG.inieBEGSG.iniedd", "SG" + ".abcdefghij.klmnopqrst.uvwxyzabcd.efgh",
+    "dp" + ".st.dev.abcdefghij.klmnopqrst.uvwxyzabcd",
+    "sha" + "256~abcdefghijklmnopqrstuvwxyz0123456789ABCDEFG",
+  ])
+  func keysOfShortParts(_ key: String) {
+    let text = "login failed: \(key) refused"
+    #expect(Redactor().redact(text) == "login failed: [redacted] refused")
+    #expect(Self.thorough.redact(text) == "login failed: [redacted] refused")
+  }
+
   /// A rule that is not asked for a text would find nothing in it.
   @Test func rulesThatAreLeftOutFindNothing() {
     var generator = SeededGenerator(seed: 7)

@@ -126,6 +126,20 @@ struct ForeignFormatTests {
       let outcome = try tool.run()
       #expect(outcome.text.contains(line), "\(arguments): \(outcome.text)")
     }
+    // In JSON they belong to the frame, and are shown again where the files are not.
+    var tool = ChildProcess([SymbolicateTool.path, "--no-cache", "--context", "1", "-f", "json", "-"])
+    tool.input = report
+    let json = try tool.run()
+    let first = "static __attribute__((noinline)) int inner(volatile int *p) { return *p + 1; }"
+    #expect(json.text.contains(#","source":{"first_line":1,"lines":["\#(first)","static "#), "\(json.text)")
+    try FileManager.default.removeItem(atPath: sources)
+    let again = try SymbolicateTool.run("--no-cache", "-f", "json", "-", input: json.output)
+    #expect(again.text == json.text)
+    let text = try SymbolicateTool.run("--no-cache", "-", input: json.output)
+    #expect(text.text.contains("* 1| " + first) && text.text.contains("  2| static "), "\(text.text)")
+    #expect(
+      try SymbolicateTool.run("--no-cache", "-f", "sentry", "-", input: json.output).text
+        .contains(#""context_line":"\#(first)""#))
     let missing = try SymbolicateTool.run("--no-cache", "--source-root", "/nonexistent", "-", input: report)
     #expect(missing.errorText.contains("program.c: not found below /nonexistent"), "\(missing.errorText)")
     #expect(missing.errorText.components(separatedBy: "not found below").count == 2)

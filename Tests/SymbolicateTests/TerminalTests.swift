@@ -134,6 +134,57 @@ struct TerminalTests {
     #expect(screen.contains("symbolicate: reading debug files, 1 report, "), "\(screen)")
   }
 
+  /// `addr` reads addresses for as long as they come.
+  @Test func progressOfAddresses() throws {
+    let program = try BuiltProgram()
+    let folder = try TemporaryDirectory()
+    let pipe = folder.path + "/addresses"
+    #expect(mkfifo(pipe, 0o600) == 0)
+    let writer = open(pipe, O_RDWR | O_CLOEXEC | O_NONBLOCK)
+    #expect(writer >= 0)
+    let terminal = try Terminal(
+      "\"$1\" addr -e \"$2\" <\"$3/addresses\" >\"$3/out\"; echo ended with $?", program.path, folder.path)
+    let lines = Array(String(repeating: "0x1139\n", count: 9_000).utf8)
+    var screen = ""
+    var looks = 0
+    var written = 0
+    while !screen.contains("symbolicate: reading, "), looks < 2_000 {
+      // As much as there is room for: more always lies ready.
+      while true {
+        let start = written % lines.count
+        let count = lines.withUnsafeBytes { Glibc.write(writer, $0.baseAddress! + start, lines.count - start) }
+        guard count > 0 else { break }
+        written += count
+      }
+      looks += 1
+      screen = try terminal.screen()
+    }
+    #expect(screen.contains(" addresses, "), "\(screen)")
+    close(writer)
+    try terminal.waitForEnd()
+    let end = try terminal.screen()
+    #expect(!end.contains("symbolicate: reading"), "\(end)")
+  }
+
+  /// `check` and `store add` of a directory say which file they are at. Of each program a copy, so that it is another file.
+  @Test(arguments: ["check", "store add"]) func progressOfFiles(_ command: String) throws {
+    let program = try BuiltProgram()
+    let folder = try TemporaryDirectory()
+    let bytes = try #require(contents(of: program.path))
+    for number in 0..<1_500 { _ = try folder.file("program-\(number)", bytes) }
+    let words = command == "store add" ? "store add --store \"$2.store\"" : "check"
+    let terminal = try Terminal("\"$1\" \(words) \"$2\" -o \"$2.out\"; echo ended with $?", folder.path)
+    var screen = ""
+    var looks = 0
+    while !screen.contains("symbolicate: reading, "), !screen.contains("ended with"), looks < 2_000 {
+      screen = try terminal.screen()
+      looks += 1
+    }
+    #expect(screen.contains(" files, ") && screen.contains("/program-"), "\(screen)")
+    try terminal.waitForEnd()
+    #expect(try terminal.screen().hasPrefix("ended with "))
+  }
+
   /// A fast run draws nothing, and a pipe never gets anything of it.
   @Test func noProgressWhereNobodyLooks() throws {
     let outcome = try SymbolicateTool.run("-f", "ndjson", "-", input: plainReport().json())

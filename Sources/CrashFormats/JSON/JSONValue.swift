@@ -28,6 +28,7 @@ package struct JSONValue {
 
   var isNull: Bool { tag == UInt8(ascii: "n") }
   package var isObject: Bool { tag == UInt8(ascii: "{") }
+  var isArray: Bool { tag == UInt8(ascii: "[") }
 
   /// For messages: `a number`, `an object`.
   var typeName: String {

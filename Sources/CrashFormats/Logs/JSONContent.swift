@@ -7,6 +7,8 @@ enum JSONContent {
   case foreign(CrashReport)
   /// A log system's envelope.
   case logLine(JSONLogLine)
+  /// What a log store, or a tool that puts several reports into one array, gives out.
+  case list([JSONContent])
   case other(schema: String?)
 }
 
@@ -23,17 +25,41 @@ final class JSONContentReader {
   /// - Throws: for what is no JSON, and for a crash with an error in it.
   func read(_ bytes: UnsafeRawBufferPointer, count: Int) throws(ReportError) -> JSONContent {
     try parser.withDocument(bytes, count: count) { root throws(ReportError) in
+      if root.isArray { return try Self.list(root) }
       guard root.isObject else { throw root.expected("an object") }
-      if let schema = try? root.member("schema")?.string() {
-        guard schema == CrashReport.schema else { return .other(schema: schema) }
-        var decoder = ReportDecoder()
-        return .report(try decoder.report(root))
-      }
-      if let log = SwiftJSONLog(root) { return .foreign(try log.report()) }
-      if let event = SentryEvent(root) { return .foreign(try event.report()) }
-      if let line = JSONLogLine(root) { return .logLine(line) }
-      return .other(schema: nil)
+      return try Self.content(of: root)
     }
+  }
+
+  /// Crashes, lines of a log, or lists of such lines.
+  private static func list(_ root: JSONValue) throws(ReportError) -> JSONContent {
+    var found: [JSONContent] = []
+    var isOfCrashes = false
+    try root.forEachElement { element throws(ReportError) in
+      guard element.isObject else { return }
+      let content = try content(of: element)
+      switch content {
+      case .report, .foreign: isOfCrashes = true
+      default: break
+      }
+      found.append(content)
+    }
+    // Lines are put into their order.
+    if !isOfCrashes, let lines = JSONLogList(root) { return .list(lines.lines.map(JSONContent.logLine)) }
+    return .list(found)
+  }
+
+  private static func content(of root: JSONValue) throws(ReportError) -> JSONContent {
+    if let schema = try? root.member("schema")?.string() {
+      guard schema == CrashReport.schema else { return .other(schema: schema) }
+      var decoder = ReportDecoder()
+      return .report(try decoder.report(root))
+    }
+    if let log = SwiftJSONLog(root) { return .foreign(try log.report()) }
+    if let event = SentryEvent(root) { return .foreign(try event.report()) }
+    if let line = JSONLogLine(root) { return .logLine(line) }
+    if let lines = JSONLogList(root) { return .list(lines.lines.map(JSONContent.logLine)) }
+    return .other(schema: nil)
   }
 
   func read(_ bytes: ArraySlice<UInt8>) throws(ReportError) -> JSONContent {

@@ -6,6 +6,8 @@ enum LogMessages {
   private static let atStart: [StaticString] = [
     "terminate called after throwing", "terminate called without", "free(): ", "malloc(): ", "realloc(): ",
     "calloc(): ",
+    // Of a report whose stack is markup.
+    "AddressSanitizer: ", "MemorySanitizer: ", "ThreadSanitizer: ", "LeakSanitizer: ", "UndefinedBehaviorSanitizer: ",
     "*** stack smashing detected", "*** buffer overflow detected", "munmap_chunk(): ", "corrupted ", "double free",
   ]
   private static let limit = 4_096

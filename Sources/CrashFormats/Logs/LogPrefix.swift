@@ -24,7 +24,7 @@ struct LogPrefix {
     // Behind the mark of a piece nothing is a prefix before the pieces are together.
     for _ in 0..<Self.levels where !isPartial {
       guard
-        stripTime() || stripCompose() || stripPod()
+        stripTime() || stripCompose() || stripPod() || stripPairs()
       else { return }
     }
   }
@@ -45,9 +45,10 @@ struct LogPrefix {
     // `7| let x` is a line of source.
     guard name.contains(where: \.isASCIILetter) else { return false }
     var scanner = LineScanner(text[name.endIndex...])
-    scanner.skipSpaces()
+    let isPadded = scanner.skipSpaces() > 0
     guard scanner.skip("|") else { return false }
-    guard scanner.isAtEnd || scanner.skip(" ") else { return false }
+    // nerdctl puts none behind the bar, and always one in front.
+    guard scanner.isAtEnd || scanner.skip(" ") || isPadded else { return false }
     take(name, rest: scanner.rest)
     return true
   }
@@ -61,6 +62,69 @@ struct LogPrefix {
     if !scanner.isAtEnd { scanner.skip(1) }
     take(name, rest: scanner.rest)
     return true
+  }
+
+  /// logfmt: `ts=2026-11-30T05:12:33Z level=error pid=7 msg="Thread 1 \\"worker\\":"`, with quotes where a value needs them.
+  private mutating func stripPairs() -> Bool {
+    guard text.first?.isASCIILetter == true, text.contains("msg=") || text.contains("message=") else { return false }
+    var scanner = LineScanner(text)
+    var source: [UInt8] = []
+    var moment: Timestamp?
+    for _ in 0..<32 {
+      let name = scanner.rest.prefix { $0.isASCIILetter || $0.isASCIIDigit || $0 == 0x5f || $0 == 0x2e || $0 == 0x2d }
+      scanner.skip(name.count)
+      guard !name.isEmpty, scanner.skip("=") else { return false }
+      let isText = name.equals("msg") || name.equals("message")
+      let value = Self.value(&scanner, isText: isText)
+      if isText {
+        timestamp = timestamp ?? moment
+        take(source, rest: value)
+        return true
+      }
+      if let time = Timestamp(logTime: value) {
+        moment = moment ?? time
+      } else if !name.equals("ts"), !name.equals("time"), !name.equals("t") {
+        source += name + [0] + value.prefix(128) + [0]
+      }
+      guard scanner.skipSpaces() > 0 else { return false }
+    }
+    return false
+  }
+
+  /// - Parameter isText: several lines in one stay as they are written, to be taken apart by `EscapedLines`.
+  private static func value(_ scanner: inout LineScanner, isText: Bool) -> ArraySlice<UInt8> {
+    guard scanner.skip("\"") else {
+      let rest = scanner.rest
+      let word = scanner.word()
+      guard isText else { return word }
+      // Whoever forgot the quotes wrote the line as it was, to its end.
+      var next = scanner
+      next.skipSpaces()
+      let name = next.rest.prefix { $0.isASCIILetter || $0 == 0x5f }
+      return next.isAtEnd || !name.isEmpty && next.rest[name.endIndex...].first == UInt8(ascii: "=") ? word : rest
+    }
+    var value: [UInt8] = []
+    var isEscaped = false
+    var length = 0
+    for byte in scanner.rest {
+      if !isEscaped, byte == UInt8(ascii: "\"") { break }
+      length += 1
+      isEscaped = !isEscaped && byte == UInt8(ascii: "\\")
+    }
+    let raw = scanner.rest.prefix(length)
+    scanner.skip(min(length + 1, scanner.rest.count))
+    if isText, raw.contains("\\n") { return raw }
+    var index = raw.startIndex
+    while index < raw.endIndex {
+      if raw[index] == UInt8(ascii: "\\"), index + 1 < raw.endIndex {
+        index += 1
+        value.append(raw[index] == UInt8(ascii: "t") ? 0x09 : raw[index])
+      } else {
+        value.append(raw[index])
+      }
+      index += 1
+    }
+    return value[...]
   }
 
   /// A time, and what stands behind it only there.
@@ -122,6 +186,12 @@ struct LogPrefix {
       scanner = start
     }
     if Self.skipClock(&scanner) { return false }
+    scanner = start
+    // daemontools' and s6's `@400000006747a6a1075bcd15`
+    if scanner.skip("@4"), scanner.rest.prefix(while: \.isHexDigit).count == 23 {
+      scanner.skip(23)
+      return false
+    }
     scanner = start
     // `[    5.123456]`, `1764479553.123456`
     let isBracketed = scanner.skip("[")
@@ -199,12 +269,13 @@ struct LogPrefix {
     name: ArraySlice<UInt8>, rest: ArraySlice<UInt8>
   )? {
     var scanner = LineScanner(bytes)
-    for _ in 0..<2 {
+    for position in 0..<2 {
       let word = scanner.word()
       guard !word.isEmpty, word.count <= 256 else { return nil }
       if word.last == UInt8(ascii: ":"), word.count > 1 {
         let isNumbered = word.dropLast().last == UInt8(ascii: "]") && word.contains(UInt8(ascii: "["))
-        guard isNumbered || isSyslog else { return nil }
+        // Behind a time that `ts` put there, `main.swift:7: Fatal error: ` and `Thread 1:` look like one.
+        guard isNumbered || isSyslog && position == 1 && Self.isProgram(word.dropLast()) else { return nil }
         let name = bytes[..<(word.endIndex - 1)]
         if !scanner.isAtEnd { scanner.skip(1) }
         return (name, scanner.rest)
@@ -212,6 +283,10 @@ struct LogPrefix {
       guard scanner.skip(" ") else { return nil }
     }
     return nil
+  }
+
+  private static func isProgram(_ name: ArraySlice<UInt8>) -> Bool {
+    name.contains(where: \.isASCIILetter) && !name.equals("error") && !name.equals("failed") && !name.ends(with: "\"")
   }
 
   static func isMonthName(_ bytes: ArraySlice<UInt8>) -> Bool {

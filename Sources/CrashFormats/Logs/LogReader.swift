@@ -196,7 +196,14 @@ final class LogReader {
   private func readText(_ text: ArraySlice<UInt8>, from origin: Origin) {
     var text = text
     while text.last == 0x0d { text = text.dropLast() }
-    if text.trimmed.first == UInt8(ascii: "{"), readJSON(text, from: origin) { return }
+    let trimmed = text.trimmed
+    if trimmed.first == UInt8(ascii: "{") || trimmed.starts(with: "[{"), readJSON(text, from: origin) { return }
+    if let lines = EscapedLines.lines(of: text) {
+      let inner = origin.inside()
+      guard inner.depth <= Self.depthLimit else { return }
+      for line in lines { read(line[...], from: inner) }
+      return
+    }
     guard text.count <= Self.lineLimit else { return }
     guard !continueSession(text, from: origin) else { return }
     if begin(text, from: origin) { return }
@@ -261,28 +268,56 @@ final class LogReader {
   }
 
   private func begin(_ text: ArraySlice<UInt8>, from source: Origin) -> Bool {
+    if let (prefix, object) = Self.embeddedObject(in: text) {
+      var origin = source
+      origin.prefix = prefix.isBlank ? nil : prefix
+      if readJSON(object, from: origin) { return true }
+    }
     let last = Self.lastPart(of: text)
     // What is overwritten may have had a prefix.
     if last.count == text.count, let reader = Self.reader(beginning: text) {
+      // The frames of another process, perhaps: what is being read is not given up for a log without a head.
+      if (reader as? SwiftTextLog)?.isHeadless == true, sessions.contains(where: { $0.key == source.key }) {
+        return false
+      }
       add(reader, from: source)
       return true
     }
     for anchor in TraceReaders.anchors {
       guard let index = text.firstIndex(of: anchor) else { continue }
-      let line = last.startIndex > index ? last : text[index...]
       guard let prefix = UnknownPrefix(text[..<index]) else { continue }
+      let line = last.startIndex > index ? last : text[index...]
       var origin = source
       origin.prefix = prefix.isBlank ? nil : prefix
-      if anchor.utf8CodeUnitCount == 1 {
-        // A JSON object behind something.
-        if !prefix.isBlank, readJSON(line, from: origin) { return true }
-        continue
-      }
       guard let reader = Self.reader(beginning: line) else { continue }
       add(reader, from: origin)
       return true
     }
     return false
+  }
+
+  /// A JSON object behind something, at the end of a line: fluentd's `TIME TAG {…}`, fluent-bit's
+  /// `[7] TAG: [[TIME, {}], {…}]`, a logger's `INFO {…}`.
+  private static func embeddedObject(in text: ArraySlice<UInt8>) -> (prefix: UnknownPrefix, object: ArraySlice<UInt8>)?
+  {
+    var line = text.trimmed
+    guard line.first != UInt8(ascii: "{") else { return nil }
+    if line.last == UInt8(ascii: "]") { line = line.dropLast().trimmed }
+    guard line.last == UInt8(ascii: "}"), var start = line.firstIndex(of: UInt8(ascii: "{")) else { return nil }
+    // Markup, and an object that is empty.
+    if line[start...].starts(with: "{{{") { return nil }
+    if line[start...].starts(with: "{}"), let next = line[(start + 2)...].firstIndex(of: UInt8(ascii: "{")) {
+      start = next
+    }
+    var before = line[..<start]
+    // fluent-bit counts its records.
+    if before.first == UInt8(ascii: "["), before.contains(": ["), let end = before.firstIndex(of: UInt8(ascii: "]")),
+      before[before.index(after: before.startIndex)..<end].allSatisfy(\.isASCIIDigit)
+    {
+      before = before[(end + 1)...]
+    }
+    guard let prefix = UnknownPrefix(before) else { return nil }
+    return (prefix, line[start...])
   }
 
   private static func reader(beginning line: ArraySlice<UInt8>) -> (any TraceReader)? {
@@ -316,8 +351,9 @@ final class LogReader {
     let finished = session.reader.finish()
     if isFollowed { ended.append(LogFollower.Ended(crash: session.number, report: finished)) }
     guard var report = finished else {
-      // What looked like a crash was none: its message is that of the crash that comes.
-      if let message = session.message {
+      // What looked like a crash was none, or the stack of it is in another format: its message is that of the crash that
+      // comes.
+      if let message = session.reader.draft.report.message ?? session.message {
         messages.append(Message(key: session.key, text: Array(message.utf8), line: session.firstLine))
       }
       return
@@ -387,14 +423,30 @@ final class LogReader {
     switch content {
     case .report(let report): found.append(.report(report, line: origin.line))
     case .foreign(let report): readForeign(report, from: origin)
+    case .list(let contents):
+      // Whoever passes a log on has no place for names within a list of lines.
+      if isFollowed { return }
+      for content in contents { read(content, from: origin) }
     case .logLine(let entry):
       let inner = origin.inside(entry.key, timestamp: entry.timestamp)
+      if let fields = entry.coreDump { begin(fields, from: inner) }
       if entry.isPartial { return join(entry.text[...], isPartial: true, from: inner) }
       var text = entry.text
       if let before = partials.removeValue(forKey: inner.key) { text = before + text }
       if text.last == 0x0a { text.removeLast() }
       for line in text.split(separator: 0x0a, omittingEmptySubsequences: false) { read(line, from: inner) }
     case .other: break
+    }
+  }
+
+  /// An entry of systemd-coredump: its fields come before its text.
+  private func begin(_ fields: CoreDumpFields, from origin: Origin) {
+    let index = sessions.firstIndex { $0.key == origin.key && $0.prefix == origin.prefix }
+    if let index, var trace = sessions[index].reader as? SystemdStackTrace, trace.isOfSameProcess(fields) {
+      trace.take(fields)
+      sessions[index].reader = trace
+    } else {
+      add(SystemdStackTrace(fields), from: origin)
     }
   }
 

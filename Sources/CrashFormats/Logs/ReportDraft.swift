@@ -34,6 +34,11 @@ struct ReportDraft {
     report.threads.append(ThreadInfo(id: id, name: name.map { String($0.prefix(256)) }, crashed: crashed))
   }
 
+  /// Of a thread that did not say so itself.
+  mutating func markCrashed(_ index: Int) {
+    if report.threads.indices.contains(index) { report.threads[index].crashed = true }
+  }
+
   /// The thread that frames are added to; one is begun where there is none.
   mutating func withThread(_ body: (inout ThreadInfo) -> Void) {
     if report.threads.isEmpty { beginThread() }

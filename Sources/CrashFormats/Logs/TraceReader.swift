@@ -54,6 +54,6 @@ enum TraceReaders {
   static let anchors: [StaticString] = [
     "*** Program crashed: ", "*** Signal ", "*** Swift runtime failure: ", "\u{1F4A3} ", "Program crashed: ",
     "Current stack trace:", "Received signal ", "Stack trace of thread ", "==", "WARNING: ThreadSanitizer",
-    "* thread #", "* frame #0: ", "frame #0: ", "#0 ", "{{{", "Thread ", "Process ", "{",
+    "* thread #", "* frame #0: ", "frame #0: ", "#0 ", "{{{", "Thread ", "Process ",
   ]
 }

@@ -44,6 +44,10 @@ struct SanitizerReport: TraceReader {
     }
     var scanner = LineScanner(text)
     if scanner.skip("==") {
+      // With `log_exe_name` the program's name comes first.
+      if scanner.rest.first.map(\.isASCIIDigit) != true {
+        guard let name = scanner.up(to: "=="), !name.isEmpty, !name.contains(UInt8(ascii: " ")) else { return false }
+      }
       guard let id = scanner.decimal(), scanner.skip("==") else { return false }
       draft.report.process = ProcessInfo(id: Int32(exactly: id))
       scanner.skipSpaces()

@@ -23,6 +23,8 @@ struct SwiftTextLog: TraceReader {
   private var hasAttributes = false
   private var faultAddress: UInt64?
   private var isEnded = false
+  /// The log was cut in front of the first frame that is there, as `docker logs --tail 50` does.
+  private(set) var isHeadless = false
 
   private enum Section { case start, frames, registers, images }
 
@@ -30,7 +32,21 @@ struct SwiftTextLog: TraceReader {
 
   init?(beginning line: ArraySlice<UInt8>) {
     let text = Self.withoutMark(line)
-    guard readCrashLine(text) || readThreadLine(text, mustBeCrashed: true) else { return nil }
+    guard readCrashLine(text) || readThreadLine(text, mustBeCrashed: true) || readFrameWithoutHead(line) else {
+      return nil
+    }
+  }
+
+  /// A frame that no other log has the like of: `  7 [ra] 0x00005599f587b9e0 …`
+  private mutating func readFrameWithoutHead(_ line: ArraySlice<UInt8>) -> Bool {
+    guard line.contains("[ra] "), let frame = SwiftTextFrame(line), frame.kind == .returnAddress,
+      frame.address != nil, let index = frame.index
+    else { return false }
+    isHeadless = true
+    draft.beginThread(name: nil, crashed: false)
+    section = .frames
+    nextIndex = index
+    return readFrame(line)
   }
 
   /// Without the theme's `*** ` or bomb.
@@ -210,6 +226,9 @@ struct SwiftTextLog: TraceReader {
   }
 
   private mutating func endStack() {
+    // Once: the registers of the crashed thread stand between its frames and the images, and a stack that has ended twice
+    // would have lost what `[async]` said.
+    guard section == .frames else { return }
     flushInlined(into: nil)
     // Dots at the end: the stack goes on, and nobody knows how far.
     if isBehindGap { draft.withThread { $0.status = .partial } }
@@ -308,6 +327,11 @@ struct SwiftTextLog: TraceReader {
       } else if let faultAddress {
         draft.report.signal?.address = Address(rawValue: faultAddress)
       }
+    }
+    if isHeadless {
+      draft.note("the log begins in the middle of the crash")
+      // All headings behind it are there, and none said so.
+      if !draft.report.threads.contains(where: \.crashed) { draft.markCrashed(0) }
     }
     let crashed = draft.report.threads.firstIndex(where: \.crashed)
     for entry in registers where !entry.values.isEmpty {

@@ -21,10 +21,8 @@ struct SystemdStackTrace: TraceReader {
   /// The journal's fields stand around the message, in any order.
   private var showsFields = false
 
-  /// The journal's, that a report has a place for.
-  static let fieldNames: [StaticString] = [
-    "COREDUMP_PID", "COREDUMP_SIGNAL", "COREDUMP_EXE", "COREDUMP_HOSTNAME", "COREDUMP_TIMESTAMP",
-  ]
+  /// One of which the journal's fields are known, and nothing else yet.
+  init(_ fields: CoreDumpFields) { take(fields) }
 
   init?(beginning line: ArraySlice<UInt8>) {
     var text = line.trimmed
@@ -107,35 +105,26 @@ struct SystemdStackTrace: TraceReader {
   }
 
   private func isOfAnotherProcess(_ text: ArraySlice<UInt8>) -> Bool {
-    var scanner = LineScanner(text)
-    guard let known = process.id, scanner.skip("COREDUMP_PID="), let id = scanner.decimal() else { return false }
-    return id != UInt64(known.magnitude)
+    guard let known = process.id, let id = CoreDumpFields(line: text)?.process else { return false }
+    return id != known
   }
 
-  /// `COREDUMP_SIGNAL=4`
   private mutating func readJournalField(_ text: ArraySlice<UInt8>) -> Bool {
-    guard let name = Self.fieldNames.first(where: { text.starts(with: $0) }),
-      text.dropFirst(name.utf8CodeUnitCount).first == UInt8(ascii: "=")
-    else { return false }
-    let value = text.dropFirst(name.utf8CodeUnitCount + 1)
-    var scanner = LineScanner(value)
-    showsFields = true
-    switch text.dropFirst(9).first {
-    case UInt8(ascii: "P"): process.id = scanner.decimal().flatMap(Int32.init(exactly:)) ?? process.id
-    case UInt8(ascii: "S"):
-      if let number = scanner.decimal().flatMap(Int32.init(exactly:)) { draft.setSignal(number) }
-    case UInt8(ascii: "E"): process.executable = value.isEmpty ? nil : value.string
-    case UInt8(ascii: "H"): process.host = value.isEmpty ? nil : value.string
-    default:
-      // Microseconds since 1970.
-      let nanoseconds = scanner.decimal().flatMap(Int64.init(exactly:)).map {
-        $0.multipliedReportingOverflow(by: 1_000)
-      }
-      if let nanoseconds, !nanoseconds.overflow {
-        draft.report.timestamp = Timestamp(rawValue: nanoseconds.partialValue)
-      }
-    }
+    guard let fields = CoreDumpFields(line: text) else { return false }
+    take(fields)
     return true
+  }
+
+  /// Whether the fields can be of the process that is being read.
+  func isOfSameProcess(_ fields: CoreDumpFields) -> Bool { process.id == nil || process.id == fields.process }
+
+  mutating func take(_ fields: CoreDumpFields) {
+    showsFields = true
+    process.id = fields.process ?? process.id
+    process.executable = fields.executable ?? process.executable
+    process.host = fields.host ?? process.host
+    draft.report.timestamp = fields.timestamp ?? draft.report.timestamp
+    if let number = fields.signal { draft.setSignal(number) }
   }
 
   /// `#1  0x00007fb109a94585 abort (libc.so.6 + 0x3b585)`

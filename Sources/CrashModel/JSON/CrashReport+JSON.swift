@@ -222,10 +222,19 @@ extension JSONWriter {
         bool(inApp)
       }
       flag("debug_information", frame.hasDebugInformation)
+      if let source = frame.source { self.source(source) }
     case .omitted(let count):
       member("kind", "omitted")
       member("count", count)
     }
+    endObject()
+  }
+
+  private mutating func source(_ source: SourceLines) {
+    key("source")
+    beginObject()
+    member("first_line", source.firstLine)
+    array("lines", source.lines) { $0.string($1) }
     endObject()
   }
 

@@ -30,7 +30,8 @@ package struct LineRedactor: Sendable {
     var behind = line.end(from: end + 9) { $0 != UInt8(ascii: "-") && $0 != 10 }
     behind = line.end(from: behind) { $0 == UInt8(ascii: "-") }
     let rest = line.bytes(from: behind)
-    return mark + (redactor.redacted(rest.span) ?? rest)
+    // Another key may begin there.
+    return mark + (redact(rest.span) ?? rest)
   }
 
   private static func opensKey(_ line: Span<UInt8>) -> Bool {

@@ -127,7 +127,10 @@ enum SecretRules {
   // The shortest key is `xoxb-` and ten characters.
   private static func isLongEnough(_ text: Span<UInt8>, _ start: Int) -> Bool {
     guard text.count - start >= 15 else { return false }
-    for index in start..<start + 15 where !isTokenOrDot(text[index]) { return false }
+    // `sha256~` is the one prefix with such a sign in it.
+    for index in start..<start + 15 {
+      guard isTokenOrDot(text[index]) || text[index] == UInt8(ascii: "~") else { return false }
+    }
     return true
   }
 

@@ -17,6 +17,9 @@ struct StoreAddCommand {
   }
 
   func run() throws(Output.Failure) -> ExitStatus {
+    let progress = Progress(verbosity: options.verbosity, counting: .file)
+    (diagnostics.progress, output.progress) = (progress, progress)
+    defer { progress?.erase() }
     var documents = DocumentStream(options, output)
     let store: SymbolStore
     do throws(SymbolStore.Failure) {
@@ -39,6 +42,7 @@ struct StoreAddCommand {
     }
     for failure in walk.failures { try fail(failure.path.description, failure.reason) }
     for file in walk.files {
+      progress?.step(file.path.description)
       let addition: SymbolStore.Addition
       do throws(SymbolStore.Failure) {
         addition = try store.add(file.path, release: options.debugFiles.release, at: .now)
