@@ -82,6 +82,12 @@ final class FaultHost: Sendable {
 
   /// All sources of the C program, the reporter's included, with the flags to find their headers.
   static func sourcesOfTheCProgram() throws -> [String] {
+    let parts = try partsOfTheCProgram()
+    return parts.includes + parts.host + parts.library
+  }
+
+  /// The C program's own files, those of the library, and where the compiler finds their headers.
+  static func partsOfTheCProgram() throws -> (host: [String], library: [String], includes: [String]) {
     let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     let faults = tests.appendingPathComponent("Faults").path
     let root = tests.deletingLastPathComponent().deletingLastPathComponent().path
@@ -89,8 +95,8 @@ final class FaultHost: Sendable {
       try FileManager.default.contentsOfDirectory(atPath: "\(root)/\(folder)")
         .filter { $0.hasSuffix(".c") }.map { "\(root)/\(folder)/\($0)" }
     }
-    return ["-I\(root)/CCrashSupport/include", "-I\(root)/Sources/CCrashFormat/include", "-I\(faults)"]
-      + programs.map { "\(faults)/\($0)" } + sources
+    let includes = ["-I\(root)/CCrashSupport/include", "-I\(root)/Sources/CCrashFormat/include", "-I\(faults)"]
+    return (programs.map { "\(faults)/\($0)" }, sources, includes)
   }
 
   /// The C program's own sources.

@@ -14,7 +14,7 @@
 // protectors; split stacks too, but not for a function that is called above its definition (clang 21). GCC has all of that
 // as attributes of single functions only, and no way to say it once: there these files are to be compiled without such
 // options, which may differ from file to file of a program (docs/capture.md). What it does by default, stack protectors,
-// does no harm.
+// does no harm; its thread sanitizer is refused (threads.c).
 //
 // The fuzzers define CRASH_INSTRUMENTED: to them, coverage and the sanitizers' checks in these files are the point.
 
@@ -37,7 +37,8 @@
 
 // A sanitizer's runtime puts its own functions in the place of libc's for memory, and these are as instrumented as can be.
 // Renamed for the assembler, so that the calls that the compiler makes out of assignments are renamed too, as glibc does in
-// its symbol-hacks.h; the functions are in memory.c. Without a sanitizer libc's are used.
+// its symbol-hacks.h; the functions are in memory.c. Without a sanitizer libc's are used. Whoever compiles these files
+// without one for a program that has one defines the macro himself.
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer) || \
     __has_feature(hwaddress_sanitizer)
