@@ -108,7 +108,10 @@ void paint_alternate_stack(void) {
   const char *path = getenv("FX_PAINT");
   if (!path) return;
   size_t page = 4096, size = 512 * 1024;
-  int file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  // A file of its own for each thread: two stacks in one would be one memory, in which the frame of a thread that is stopped
+  // lies over that of the one that crashed.
+  unlink(path);
+  int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (file < 0 || ftruncate(file, (off_t)(page + size))) _exit(92);
   unsigned char *memory = mmap(NULL, page + size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (memory == MAP_FAILED) _exit(92);
