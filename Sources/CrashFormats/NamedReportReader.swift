@@ -56,6 +56,7 @@ package struct NamedReportReader {
         if "notes" ~= key { try value.forEachElement { element throws(ReportError) in _ = try element.bytes() } }
       case 6:
         if "reason" ~= key { named.reason = try value.bytes() }
+        if "run_id" ~= key { named.runID = try value.bytes() }
         if "signal" ~= key { try Self.readSignal(value, &named) }
         if "thread" ~= key { _ = try value.integer(0...Int(Int32.max)) }
         if "ending" ~= key { throw Self.other }

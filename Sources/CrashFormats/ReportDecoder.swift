@@ -98,7 +98,7 @@ struct ReportDecoder {
   private static func isOfNoCrash(_ key: JSONKey) -> Bool {
     switch key {
     // Not the tags: by one of them a program says itself which crashes belong together.
-    case "stack", "run_id", "operation", "task", "user_id", "breadcrumbs": true
+    case "stack", "operation", "task", "user_id", "breadcrumbs": true
     default: false
     }
   }

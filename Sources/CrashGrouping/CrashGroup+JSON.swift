@@ -38,6 +38,7 @@ extension CrashGroup {
     writer.array("merged_by", mergedBy) { $1.write(to: &$0) }
     writer.array("may_be", suggestions) { $1.write(to: &$0) }
     writer.member("sample", sample.reportID)
+    writer.member("run_id", sample.runID)
     writer.member("stack", sample.stack)
     if let resolution, let release = resolution.release {
       writer.member("resolved_in", release)

@@ -36,6 +36,7 @@ struct PartSample: Sendable {
 /// What a part takes of a report: a `GroupMember` whose texts are numbers, but for those that are hardly ever the same.
 struct PartMember: Sendable {
   var id: GroupMembers.Entry.ID
+  var run: GroupMembers.Entry.ID?
   var timestamp: Timestamp?
   var previousHashes: [StackHash]
   var reason: InternedStrings.ID?
@@ -195,7 +196,8 @@ extension PartSample {
 extension PartMember {
   init(_ member: GroupMember, _ strings: inout InternedStrings) {
     self.init(
-      id: GroupMembers.Entry.ID(member.reportID), timestamp: member.timestamp, previousHashes: member.previousHashes,
+      id: GroupMembers.Entry.ID(member.reportID), run: member.runID.map { GroupMembers.Entry.ID($0) },
+      timestamp: member.timestamp, previousHashes: member.previousHashes,
       reason: member.reason.map { strings.intern($0.rawValue) },
       blame: member.blame.map { strings.intern($0.function) },
       file: member.blame?.file.map { strings.intern($0) }, line: member.blame?.line,
@@ -211,7 +213,8 @@ extension GroupPart {
   func member(_ strings: InternedStrings) -> GroupMember {
     let known = sample.member
     var member = GroupMember(
-      reportID: known.id.string, scope: strings[scope], hash: hash, previousHashes: known.previousHashes,
+      reportID: known.id.string, runID: known.run?.string, scope: strings[scope], hash: hash,
+      previousHashes: known.previousHashes,
       reason: known.reason.map { Reason(rawValue: strings[$0]) }, message: known.message,
       blame: known.blame.map {
         Blame(function: strings[$0], file: known.file.map { strings[$0] }, line: known.line)

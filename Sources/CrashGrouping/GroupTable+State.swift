@@ -80,6 +80,7 @@ extension CrashGroup {
   private func writeSample(to writer: inout JSONWriter) {
     writer.beginObject()
     writer.member("id", sample.reportID)
+    writer.member("run_id", sample.runID)
     writer.exactMember("timestamp", sample.timestamp)
     writer.member("reason", sample.reason?.rawValue)
     writer.member("message", sample.message)

@@ -6,6 +6,8 @@ public import CrashModel
 /// whole reports.
 public struct GroupMember: Hashable, Sendable {
   public var reportID: String
+  /// The run of the service that the report is about; nil where another tool wrote it.
+  public var runID: String?
   /// The service, or the executable's name: groups never span two.
   public var scope: String
   public var hash: StackHash
@@ -30,12 +32,13 @@ public struct GroupMember: Hashable, Sendable {
   public package(set) var stack: String?
 
   public init(
-    reportID: String, scope: String, hash: StackHash, previousHashes: [StackHash] = [], reason: Reason? = nil,
-    message: String? = nil, blame: Blame? = nil, timestamp: Timestamp? = nil, release: String? = nil,
-    environment: String? = nil, host: String? = nil, suppressedCount: Int = 0, build: BuildKey? = nil,
-    siteLine: Int? = nil, callPath: [String] = []
+    reportID: String, runID: String? = nil, scope: String, hash: StackHash, previousHashes: [StackHash] = [],
+    reason: Reason? = nil, message: String? = nil, blame: Blame? = nil, timestamp: Timestamp? = nil,
+    release: String? = nil, environment: String? = nil, host: String? = nil, suppressedCount: Int = 0,
+    build: BuildKey? = nil, siteLine: Int? = nil, callPath: [String] = []
   ) {
     self.reportID = reportID
+    self.runID = runID
     self.scope = scope
     self.hash = hash
     self.previousHashes = previousHashes
@@ -59,7 +62,7 @@ public struct GroupMember: Hashable, Sendable {
     guard let hash = report.stackHash else { return nil }
     let isSame = hash == analysis.hash
     self.init(
-      reportID: report.id, scope: Self.scope(of: report), hash: hash,
+      reportID: report.id, runID: report.runID, scope: Self.scope(of: report), hash: hash,
       previousHashes: report.previousStackHashes, reason: report.reason, message: report.message,
       blame: analysis.blame, timestamp: report.timestamp, release: report.release, environment: report.environment,
       host: report.process?.host, suppressedCount: report.suppressedCount ?? 0, build: BuildKey(report),
@@ -282,7 +285,9 @@ extension GroupTable {
     let facts = facts(of: result.context, analyzer)
     var member = PartMember(
       id: analyzer.redacted(report.id).map { GroupMembers.Entry.ID($0) } ?? GroupMembers.Entry.ID(report.id),
-      timestamp: report.timestamp, previousHashes: report.previousStackHashes, reason: result.reason,
+      run: report.runID.map { text in
+        analyzer.redacted(text).map { GroupMembers.Entry.ID($0) } ?? GroupMembers.Entry.ID(text)
+      }, timestamp: report.timestamp, previousHashes: report.previousStackHashes, reason: result.reason,
       blame: result.blame, file: result.file, line: result.line, release: facts.release,
       environment: facts.environment, host: report.host.map { analyzer.redacted($0, in: &strings) },
       message: report.message.map { analyzer.redacted($0) ?? String(decoding: $0, as: UTF8.self) },

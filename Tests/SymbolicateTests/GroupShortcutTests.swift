@@ -40,6 +40,8 @@ struct GroupShortcutTests {
     var report = namedReport(
       number, release: ["1.0.0", "1.1.0", nil][number % 3], day: number % 5, second: number / 4 % 20,
       host: ["h1", "h2", "alice@example.com"][number % 3])
+    let run = "01911111-0000-7000-8000-\(100_000_000_000 + number)"
+    report.runID = [nil, "run of bob@example.com", run][number / 2 % 3]
     let signals: [(Int32, String)] = [(4, "SIGILL"), (5, "SIGTRAP"), (6, "SIGABRT"), (8, "SIGFPE"), (11, "SIGSEGV")]
     let signal = signals[Int.random(in: 0..<signals.count, using: &generator)]
     report.signal = SignalInfo(

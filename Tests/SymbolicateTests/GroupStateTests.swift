@@ -17,6 +17,7 @@ struct GroupStateTests {
         second: index % 11, host: "h\(index % 90)")
       report.message = index % 3 == 0 ? "text \"\(index)\" \u{202e} \u{1F600}\n" : nil
       report.suppressedCount = index % 5 == 0 ? index : nil
+      report.runID = [nil, "run \(index)", "01911111-0000-7000-8000-\(100_000_000_000 + index)"][index % 3]
       return report
     }
   }

@@ -43,6 +43,28 @@ struct GroupTests {
     #expect(lines[3]["reports"] as? Int == 6 && lines[3]["groups"] as? Int == 3 && lines[3]["new_groups"] == nil)
   }
 
+  /// The run in which the sample crashed is the one that its report names, whichever way it came.
+  @Test func theRunOfTheSample() throws {
+    let folder = try TemporaryDirectory("group")
+    let reports = month().enumerated().map { index, report in
+      var report = report
+      report.runID = "01911111-0000-7000-8000-00000000000\(index)"
+      return report
+    }
+    let file = try folder.file("month.ndjson", reports: reports)
+    let byID = Dictionary(uniqueKeysWithValues: reports.map { ($0.id, $0.runID) })
+    let direct = try objects(try group("--format", "ndjson", file))
+    let state = folder.path + "/state.json"
+    #expect(try group("--partial", "-o", state, file).status == .exited(0))
+    let joined = try objects(try group("--format", "ndjson", state))
+    for lines in [direct, joined] {
+      #expect(lines.count == 4)
+      for line in lines.dropLast() {
+        #expect(line["run_id"] as? String == byID[try #require(line["sample"] as? String)])
+      }
+    }
+  }
+
   @Test func sorted() throws {
     let folder = try TemporaryDirectory("group")
     let file = try folder.file("month.ndjson", reports: month())

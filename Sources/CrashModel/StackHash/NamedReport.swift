@@ -18,6 +18,7 @@ package struct NamedReport {
   }
 
   package var id = UnsafeRawBufferPointer(start: nil, count: 0)
+  package var runID: UnsafeRawBufferPointer?
   package var timestamp: Timestamp?
   package var host: UnsafeRawBufferPointer?
   package var message: UnsafeRawBufferPointer?

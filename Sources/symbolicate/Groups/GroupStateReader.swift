@@ -307,6 +307,7 @@ private enum GroupDecoder {
     try value.forEachMember { key, value throws(ReportError) in
       switch key {
       case "id": sample.reportID = try value.string()
+      case "run_id": sample.runID = try value.string()
       case "timestamp": sample.timestamp = try timestamp(value)
       case "reason": sample.reason = Reason(rawValue: try value.string())
       case "message": sample.message = try value.string()
